@@ -1,0 +1,146 @@
+//! The language a book is written in, which chooses its stemmer and stop words.
+//!
+//! Invariant: the language is a property of the index. It is decided once, at ingest, and
+//! questions are cut by the same rules as the book.
+
+use std::fmt;
+use std::str::FromStr;
+
+use frostem::Algorithm;
+use serde::{Deserialize, Serialize};
+
+/// A language by its ISO 639-1 code; English unless the book says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Language(&'static Entry);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Entry {
+    code: &'static str,
+    /// whatlang's ISO 639-3 code.
+    detected_as: &'static str,
+    stemmer: Option<Algorithm>,
+}
+
+const fn entry(code: &'static str, detected_as: &'static str, stemmer: Option<Algorithm>) -> Entry {
+    Entry { code, detected_as, stemmer }
+}
+
+/// English first: it is the default.
+static LANGUAGES: &[Entry] = &[
+    entry("en", "eng", Some(Algorithm::English)),
+    entry("ar", "ara", Some(Algorithm::Arabic)),
+    entry("ca", "cat", Some(Algorithm::Catalan)),
+    entry("cs", "ces", Some(Algorithm::Czech)),
+    entry("da", "dan", Some(Algorithm::Danish)),
+    entry("de", "deu", Some(Algorithm::German)),
+    entry("el", "ell", Some(Algorithm::Greek)),
+    entry("es", "spa", Some(Algorithm::Spanish)),
+    entry("et", "est", Some(Algorithm::Estonian)),
+    entry("fi", "fin", Some(Algorithm::Finnish)),
+    entry("fr", "fra", Some(Algorithm::French)),
+    entry("hi", "hin", Some(Algorithm::Hindi)),
+    entry("hu", "hun", Some(Algorithm::Hungarian)),
+    entry("id", "ind", Some(Algorithm::Indonesian)),
+    entry("it", "ita", Some(Algorithm::Italian)),
+    entry("ja", "jpn", None),
+    entry("ko", "kor", None),
+    entry("lt", "lit", Some(Algorithm::Lithuanian)),
+    entry("nl", "nld", Some(Algorithm::Dutch)),
+    entry("no", "nob", Some(Algorithm::Norwegian)),
+    entry("pl", "pol", Some(Algorithm::Polish)),
+    entry("pt", "por", Some(Algorithm::Portuguese)),
+    entry("ro", "ron", Some(Algorithm::Romanian)),
+    entry("ru", "rus", Some(Algorithm::Russian)),
+    entry("sv", "swe", Some(Algorithm::Swedish)),
+    entry("ta", "tam", Some(Algorithm::Tamil)),
+    entry("tr", "tur", Some(Algorithm::Turkish)),
+    entry("uk", "ukr", Some(Algorithm::Ukrainian)),
+    entry("zh", "cmn", None),
+];
+
+impl Language {
+    /// The language most of `sample` is written in; English when that is unclear.
+    pub fn detect(sample: &str) -> Self {
+        whatlang::detect(sample)
+            .filter(whatlang::Info::is_reliable)
+            .and_then(|info| LANGUAGES.iter().find(|entry| entry.detected_as == info.lang().code()))
+            .map_or_else(Self::default, Self)
+    }
+
+    /// Its ISO 639-1 code.
+    pub fn code(self) -> &'static str {
+        self.0.code
+    }
+
+    pub(crate) fn stemmer(self) -> Option<Algorithm> {
+        self.0.stemmer
+    }
+}
+
+impl Default for Language {
+    fn default() -> Self {
+        Self(&LANGUAGES[0])
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.code)
+    }
+}
+
+/// Not a language Docent knows.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("unknown language `{0}`; known are {known}", known = known_codes())]
+pub struct UnknownLanguage(String);
+
+fn known_codes() -> String {
+    LANGUAGES.iter().map(|entry| entry.code).collect::<Vec<_>>().join(", ")
+}
+
+impl FromStr for Language {
+    type Err = UnknownLanguage;
+
+    fn from_str(code: &str) -> Result<Self, Self::Err> {
+        let wanted = code.to_lowercase();
+        LANGUAGES.iter().find(|entry| entry.code == wanted).map(Self).ok_or(UnknownLanguage(wanted))
+    }
+}
+
+impl TryFrom<String> for Language {
+    type Error = UnknownLanguage;
+
+    fn try_from(code: String) -> Result<Self, Self::Error> {
+        code.parse()
+    }
+}
+
+impl From<Language> for String {
+    fn from(language: Language) -> Self {
+        language.0.code.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_book_in_german_is_german() {
+        let text = "Ein Knoten ist ein Programm, das über Themen mit anderen Knoten Nachrichten austauscht. \
+                    Jeder Knoten hat einen Namen und gehört zu einem Graphen.";
+        assert_eq!(Language::detect(text).code(), "de");
+    }
+
+    #[test]
+    fn too_little_text_is_english() {
+        assert_eq!(Language::detect("ROS").code(), "en");
+    }
+
+    #[test]
+    fn an_unknown_code_names_the_known_ones() {
+        let message = "xx".parse::<Language>().unwrap_err().to_string();
+        assert!(message.contains("unknown language `xx`") && message.contains("en"), "{message}");
+    }
+}

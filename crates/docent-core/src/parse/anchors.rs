@@ -1,0 +1,195 @@
+//! The ids that site generators give to headings.
+//!
+//! Invariant: for the same headings in the same order, the anchors equal those in the
+//! generator's output; a wrong anchor is a citation that leads nowhere.
+
+use std::collections::HashMap;
+
+use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
+
+/// Whose rules to follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnchorStyle {
+    /// `github-slugger`, as used by Docusaurus and GitHub itself.
+    GitHub,
+    /// mdBook's own.
+    MdBook,
+    /// docutils' `make_id`, as used by Sphinx.
+    Sphinx,
+}
+
+/// Hands out the anchors of one page; remembers those already given.
+#[derive(Debug)]
+pub struct Anchors {
+    style: AnchorStyle,
+    used: HashMap<String, usize>,
+    numbered: usize,
+}
+
+impl Anchors {
+    /// For one page.
+    pub fn new(style: AnchorStyle) -> Self {
+        Self { style, used: HashMap::new(), numbered: 0 }
+    }
+
+    /// The anchor of the next heading with these words. An id written in the source wins.
+    pub fn next(&mut self, heading: &str, explicit: Option<&str>) -> String {
+        if let Some(id) = explicit {
+            if self.style != AnchorStyle::GitHub {
+                self.used.entry(id.to_owned()).or_insert(0);
+            }
+            return id.to_owned();
+        }
+        match self.style {
+            AnchorStyle::GitHub => self.suffixed(github(heading)),
+            AnchorStyle::MdBook => self.suffixed(mdbook(heading)),
+            AnchorStyle::Sphinx => self.sphinx(heading),
+        }
+    }
+
+    /// `setup`, then `setup-1`, `setup-2` …, skipping those a heading already has.
+    fn suffixed(&mut self, slug: String) -> String {
+        let mut unique = slug.clone();
+        while self.used.contains_key(&unique) {
+            let count = self.used.entry(slug.clone()).or_insert(0);
+            *count += 1;
+            unique = format!("{slug}-{count}");
+        }
+        self.used.insert(unique.clone(), 0);
+        unique
+    }
+
+    /// docutils numbers empty and repeated ids through the whole page: `id1`, `id2` …
+    fn sphinx(&mut self, heading: &str) -> String {
+        let id = docutils(heading);
+        if !id.is_empty() && !self.used.contains_key(&id) {
+            self.used.insert(id.clone(), 0);
+            return id;
+        }
+        loop {
+            self.numbered += 1;
+            let id = format!("id{}", self.numbered);
+            if !self.used.contains_key(&id) {
+                self.used.insert(id.clone(), 0);
+                return id;
+            }
+        }
+    }
+}
+
+/// Letters, marks, digits, connectors and hyphens stay; spaces become hyphens; the rest goes.
+fn github(heading: &str) -> String {
+    heading
+        .to_lowercase()
+        .chars()
+        .filter(|&c| {
+            c == ' '
+                || c == '-'
+                || c.is_alphabetic()
+                || c.general_category_group() == GeneralCategoryGroup::Mark
+                || matches!(
+                    c.general_category(),
+                    GeneralCategory::DecimalNumber | GeneralCategory::ConnectorPunctuation
+                )
+        })
+        .map(|c| if c == ' ' { '-' } else { c })
+        .collect()
+}
+
+fn mdbook(heading: &str) -> String {
+    heading
+        .trim()
+        .chars()
+        .filter_map(|c| match c {
+            c if c.is_alphanumeric() || c == '_' || c == '-' => Some(c.to_ascii_lowercase()),
+            c if c.is_whitespace() => Some('-'),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Plain ASCII words joined by single hyphens, starting with a letter.
+fn docutils(heading: &str) -> String {
+    let mut id = String::new();
+    for c in heading.chars().flat_map(char::to_lowercase) {
+        for c in plain_ascii(c).chars() {
+            if c.is_ascii_lowercase() || c.is_ascii_digit() {
+                id.push(c);
+            } else if !id.ends_with('-') {
+                id.push('-');
+            }
+        }
+    }
+    id.trim_start_matches(|c: char| c == '-' || c.is_ascii_digit()).trim_end_matches('-').to_owned()
+}
+
+/// A character without its accents; nothing when it has no plain form.
+fn plain_ascii(c: char) -> String {
+    match c {
+        'ß' => "sz".to_owned(),
+        'æ' => "ae".to_owned(),
+        'œ' => "oe".to_owned(),
+        'ø' => "o".to_owned(),
+        'đ' => "d".to_owned(),
+        'ħ' => "h".to_owned(),
+        'ı' => "i".to_owned(),
+        'ł' => "l".to_owned(),
+        c => {
+            use unicode_normalization::UnicodeNormalization;
+            c.nfkd().filter(char::is_ascii).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(style: AnchorStyle, headings: &[&str], expected: &[&str]) {
+        let mut anchors = Anchors::new(style);
+        let got: Vec<_> = headings.iter().map(|heading| anchors.next(heading, None)).collect();
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn docusaurus_headings() {
+        check(
+            AnchorStyle::GitHub,
+            &[
+                "Hello World", "Hello World", "Hello World", "Hello World 1", "C++ & C#?", "What's new in 2.0?",
+                "create_node()", "🚀 Launch", "⚙️ Setup", "a  b", "Über Größe", "日本語の見出し", "foo/bar: baz",
+                "x² + y²", "--ros-args",
+            ],
+            &[
+                "hello-world", "hello-world-1", "hello-world-2", "hello-world-1-1", "c--c", "whats-new-in-20",
+                "create_node", "-launch", "\u{fe0f}-setup", "a--b", "über-größe", "日本語の見出し", "foobar-baz",
+                "x--y", "--ros-args",
+            ],
+        );
+    }
+
+    #[test]
+    fn mdbook_headings() {
+        check(
+            AnchorStyle::MdBook,
+            &["Hello, World!", "Hello, World!", "The `?` Operator", "Match & if let", "🚀 Go", "  Spaces  ", "Ünïcode"],
+            &["hello-world", "hello-world-1", "the--operator", "match--if-let", "-go", "spaces", "Ünïcode"],
+        );
+    }
+
+    #[test]
+    fn sphinx_headings() {
+        check(
+            AnchorStyle::Sphinx,
+            &["Hello, World!", "Hello, World!", "2.1 Install it", "C++ API", "Größe", "日本語", "rclpy.create_node", "Hello, World!", "🚀 Launch"],
+            &["hello-world", "id1", "install-it", "c-api", "grosze", "id2", "rclpy-create-node", "id3", "launch"],
+        );
+    }
+
+    #[test]
+    fn an_explicit_id_wins_and_does_not_count_for_docusaurus() {
+        let mut anchors = Anchors::new(AnchorStyle::GitHub);
+        assert_eq!(anchors.next("Setup", Some("install")), "install");
+        assert_eq!(anchors.next("Install", None), "install");
+    }
+}

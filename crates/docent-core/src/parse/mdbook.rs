@@ -1,0 +1,174 @@
+//! What is mdBook's own: the table of contents in `SUMMARY.md`, and included files.
+//!
+//! Invariant: an included file that is not there costs its lines and a warning, nothing else.
+
+/// A chapter named in `SUMMARY.md`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chapter {
+    /// The title in the table of contents.
+    pub title: String,
+    /// The file, relative to `SUMMARY.md`.
+    pub path: String,
+    /// The path of the top-level chapter this one belongs to, itself included.
+    pub top: String,
+}
+
+/// The chapters of a book in reading order; drafts without a file are left out.
+pub fn parse_summary(source: &str) -> Vec<Chapter> {
+    let mut chapters: Vec<Chapter> = Vec::new();
+    let mut base_indent = None;
+    for line in source.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let Some((title, path)) = link(line) else { continue };
+        let listed = line.trim_start().starts_with(['-', '*', '+']);
+        let nested = listed && indent > *base_indent.get_or_insert(indent);
+        let top = match chapters.last() {
+            Some(previous) if nested => previous.top.clone(),
+            _ => path.clone(),
+        };
+        chapters.push(Chapter { title, path, top });
+    }
+    chapters
+}
+
+/// `[Title](path.md)` in a line of the summary.
+fn link(line: &str) -> Option<(String, String)> {
+    let open = line.find('[')?;
+    let close = open + line[open..].find("](")?;
+    let end = close + line[close..].find(')')?;
+    let path = line[close + 2..end].trim().trim_start_matches("./");
+    let title = line[open + 1..close].replace('`', "");
+    (!path.is_empty() && !path.contains("://")).then(|| (title, path.to_owned()))
+}
+
+/// Includes may include; deeper than this is a cycle.
+const DEEPEST_INCLUDE: usize = 8;
+
+/// Replaces `{{#include file}}` and its relatives by the file's lines; `load` finds the file.
+pub fn expand_includes(
+    source: &str,
+    load: &mut dyn FnMut(&str) -> Option<String>,
+    warnings: &mut Vec<String>,
+) -> String {
+    let mut missing = Vec::new();
+    let text = expand(source, load, &mut missing, 0);
+    match missing.as_slice() {
+        [] => {}
+        [one] => warnings.push(format!("included file not found: {one}")),
+        [first, rest @ ..] => warnings.push(format!("{} included files not found: {first} and {} more", missing.len(), rest.len())),
+    }
+    text
+}
+
+fn expand(source: &str, load: &mut dyn FnMut(&str) -> Option<String>, missing: &mut Vec<String>, depth: usize) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(at) = rest.find("{{#") {
+        let Some(end) = rest[at..].find("}}").map(|end| at + end) else { break };
+        // A backslash shows the directive instead of running it.
+        if rest[..at].ends_with('\\') {
+            out.push_str(&rest[..at - 1]);
+            out.push_str(&rest[at..end + 2]);
+        } else {
+            out.push_str(&rest[..at]);
+            let directive = rest[at + 3..end].trim();
+            out.push_str(&run(directive, load, missing, depth));
+        }
+        rest = &rest[end + 2..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn run(directive: &str, load: &mut dyn FnMut(&str) -> Option<String>, missing: &mut Vec<String>, depth: usize) -> String {
+    let (name, argument) = directive.split_once(char::is_whitespace).unwrap_or((directive, ""));
+    if !matches!(name, "include" | "rustdoc_include" | "playground") {
+        return String::new(); // {{#title}} and the like show nothing in the text.
+    }
+    let target = argument.split_whitespace().next().unwrap_or_default();
+    let mut parts = target.split(':');
+    let path = parts.next().unwrap_or_default();
+    let Some(text) = load(path).filter(|_| depth < DEEPEST_INCLUDE) else {
+        missing.push(path.to_owned());
+        return String::new();
+    };
+    let range: Vec<_> = parts.collect();
+    let text = cut(&text, &range);
+    if path.ends_with(".md") { expand(&text, load, missing, depth + 1) } else { text }
+}
+
+/// `:5`, `:5:10`, `::10`, `:5:` by line; `:name` by `ANCHOR: name` comments.
+fn cut(text: &str, range: &[&str]) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let number = |text: &str| text.parse::<usize>().ok();
+    let chosen: Vec<&str> = match range {
+        [] => lines,
+        [name] if !name.is_empty() && number(name).is_none() => anchored(&lines, name),
+        [line] => number(line).and_then(|line| lines.get(line.saturating_sub(1)).copied()).into_iter().collect(),
+        [from, to, ..] => {
+            let from = number(from).unwrap_or(1).saturating_sub(1).min(lines.len());
+            let to = number(to).unwrap_or(lines.len()).clamp(from, lines.len());
+            lines[from..to].to_vec()
+        }
+    };
+    let is_marker = |line: &&str| !line.contains("ANCHOR: ") && !line.contains("ANCHOR_END: ");
+    chosen.into_iter().filter(is_marker).collect::<Vec<_>>().join("\n")
+}
+
+fn anchored<'a>(lines: &[&'a str], name: &str) -> Vec<&'a str> {
+    let ends = |line: &&&str, marker: &str| {
+        line.split_once(marker).is_some_and(|(_, found)| found.split_whitespace().next() == Some(name))
+    };
+    lines
+        .iter()
+        .skip_while(|line| !ends(line, "ANCHOR: "))
+        .skip(1)
+        .take_while(|line| !ends(line, "ANCHOR_END: "))
+        .copied()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_gives_order_titles_and_parts() {
+        let chapters = parse_summary(
+            "# Summary\n\n[Title](title.md)\n\n- [One `a`](one.md)\n    - [Deep](one/deep.md)\n- [Draft]()\n- [Two](two.md)\n",
+        );
+        let shown: Vec<_> = chapters.iter().map(|c| format!("{} {} {}", c.title, c.path, c.top)).collect();
+        assert_eq!(shown, ["Title title.md title.md", "One a one.md one.md", "Deep one/deep.md one.md", "Two two.md two.md"]);
+    }
+
+    fn include(source: &str) -> (String, Vec<String>) {
+        let mut warnings = Vec::new();
+        let mut load = |path: &str| match path {
+            "a.rs" => Some("one\n// ANCHOR: x\ntwo\n// ANCHOR_END: x\nthree".to_owned()),
+            "loop.md" => Some("{{#include loop.md}}".to_owned()),
+            _ => None,
+        };
+        (expand_includes(source, &mut load, &mut warnings), warnings)
+    }
+
+    #[test]
+    fn includes_take_whole_files_lines_and_anchors() {
+        assert_eq!(include("{{#include a.rs}}").0, "one\ntwo\nthree");
+        assert_eq!(include("{{#rustdoc_include a.rs:x}}").0, "two");
+        assert_eq!(include("{{#include a.rs:1}}").0, "one");
+        assert_eq!(include("{{#include a.rs:3:}}").0, "two\nthree");
+        assert_eq!(include("\\{{#include a.rs}}").0, "{{#include a.rs}}");
+    }
+
+    #[test]
+    fn missing_files_are_one_warning() {
+        let (text, warnings) = include("a {{#include b.rs}} c {{#include d.rs}}");
+        assert_eq!(text, "a  c ");
+        assert_eq!(warnings, ["2 included files not found: b.rs and 1 more"]);
+    }
+
+    #[test]
+    fn a_file_that_includes_itself_ends() {
+        assert_eq!(include("{{#include loop.md}}").1, ["included file not found: loop.md"]);
+    }
+}

@@ -1,0 +1,433 @@
+//! MDX becomes Markdown: imports, exports, comments and JSX tags go, the words inside stay.
+//!
+//! Works on the text, outside code, before Markdown is parsed: in MDX the content of a
+//! component is Markdown again, which a Markdown parser would take for raw HTML.
+//!
+//! Invariant: nothing inside a code fence or a code span is touched.
+
+/// A page's Markdown, with the partial pages it shows in place.
+///
+/// `load` returns the text of a file named by an import, relative to this page.
+pub fn to_markdown(source: &str, load: &mut dyn FnMut(&str) -> Option<String>) -> String {
+    expand(source, load, 0)
+}
+
+/// Partials may show partials; deeper than this is a cycle.
+const DEEPEST_PARTIAL: usize = 8;
+
+fn expand(source: &str, load: &mut dyn FnMut(&str) -> Option<String>, depth: usize) -> String {
+    let source = remove_comments(source);
+    let (body, imports) = remove_modules(&source);
+    let mut partials = Vec::new();
+    if depth < DEEPEST_PARTIAL {
+        for (name, path) in imports {
+            if (path.ends_with(".md") || path.ends_with(".mdx")) && body.contains(&format!("<{name}"))
+                && let Some(text) = load(&path)
+            {
+                let (_, text, _) = super::front_matter::split(&text);
+                partials.push((name, expand(text, load, depth + 1)));
+            }
+        }
+    }
+    remove_tags(&admonitions(&body), &partials)
+}
+
+/// Walks over `source` line by line and tells `visit` which lines are inside code fences.
+fn for_each_line(source: &str, mut visit: impl FnMut(&str, bool)) {
+    let mut fence: Option<String> = None;
+    for line in source.split_inclusive('\n') {
+        let trimmed = line.trim_start().trim_start_matches("> ").trim_start();
+        let marker = fence_marker(trimmed);
+        match (&fence, marker) {
+            (None, Some(marker)) => {
+                fence = Some(marker.to_owned());
+                visit(line, true);
+            }
+            (Some(open), Some(marker)) if marker.starts_with(open.as_str()) && trimmed.trim_end() == marker => {
+                fence = None;
+                visit(line, true);
+            }
+            (open, _) => visit(line, open.is_some()),
+        }
+    }
+}
+
+fn fence_marker(line: &str) -> Option<&str> {
+    let sign = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let length = line.len() - line.trim_start_matches(sign).len();
+    // A fence of backticks has none in its info string; otherwise it is a code span.
+    (length >= 3 && !(sign == '`' && line[length..].contains('`'))).then(|| &line[..length])
+}
+
+/// `{/* … */}` and `<!-- … -->`, over several lines too.
+fn remove_comments(source: &str) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut until: Option<&str> = None;
+    for_each_line(source, |line, in_code| {
+        let mut rest = line;
+        if in_code && until.is_none() {
+            out.push_str(line);
+            return;
+        }
+        loop {
+            if let Some(end) = until {
+                let Some(at) = rest.find(end) else {
+                    if rest.ends_with('\n') {
+                        out.push('\n');
+                    }
+                    return;
+                };
+                rest = &rest[at + end.len()..];
+                until = None;
+            }
+            // An id written as a comment is part of its heading.
+            let opening = ["{/*", "<!--"]
+                .iter()
+                .filter_map(|open| outside_code(rest, open).map(|at| (at, *open)))
+                .filter(|(at, open)| !rest[at + open.len()..].trim_start().starts_with('#'))
+                .min();
+            let Some((at, open)) = opening else {
+                out.push_str(rest);
+                return;
+            };
+            out.push_str(&rest[..at]);
+            rest = &rest[at + open.len()..];
+            until = Some(if open == "{/*" { "*/}" } else { "-->" });
+        }
+    });
+    out
+}
+
+/// The first place of `needle` in a line that is not inside a code span.
+fn outside_code(line: &str, needle: &str) -> Option<usize> {
+    line.match_indices(needle).map(|(at, _)| at).find(|at| !in_code_span(line, *at))
+}
+
+fn in_code_span(line: &str, at: usize) -> bool {
+    line[..at].matches('`').count() % 2 == 1 && line[at..].contains('`')
+}
+
+/// Top-level `import` and `export` statements; returns the imported names with their paths.
+fn remove_modules(source: &str) -> (String, Vec<(String, String)>) {
+    let mut out = String::with_capacity(source.len());
+    let mut imports = Vec::new();
+    let mut depth: i32 = 0;
+    let mut inside = false;
+    for_each_line(source, |line, in_code| {
+        if in_code {
+            out.push_str(line);
+            return;
+        }
+        if !inside {
+            inside = line.starts_with("import ") || line.starts_with("export ") || line.starts_with("import{");
+            if !inside {
+                out.push_str(line);
+                return;
+            }
+            depth = 0;
+        }
+        if let Some((name, path)) = import(line) {
+            imports.push((name, path));
+        }
+        for c in line.chars() {
+            depth += match c {
+                '{' | '(' | '[' => 1,
+                '}' | ')' | ']' => -1,
+                _ => 0,
+            };
+        }
+        // The statement ends with its line once all brackets are closed.
+        let continues = matches!(line.trim_end().chars().last(), Some(',' | '=' | '>' | '+'));
+        if depth <= 0 && !continues || (line.trim().is_empty() && depth <= 0) {
+            inside = false;
+        }
+    });
+    (out, imports)
+}
+
+/// `import Name from './path';`
+fn import(line: &str) -> Option<(String, String)> {
+    let (name, path) = line.trim().strip_prefix("import ")?.split_once(" from ")?;
+    let path = path.trim().trim_end_matches(';').trim_matches(['"', '\'']);
+    Some((name.trim().to_owned(), path.to_owned()))
+}
+
+/// `:::note Title` … `:::` becomes a quote that opens with its name in bold.
+fn admonitions(source: &str) -> String {
+    let mut out = String::with_capacity(source.len() + 64);
+    // The indentation of each open admonition: it may stand inside a list item.
+    let mut open: Vec<usize> = Vec::new();
+    for_each_line(source, |line, in_code| {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let trimmed = line.trim();
+        let colons = trimmed.len() - trimmed.trim_start_matches(':').len();
+        if in_code || colons < 3 {
+            let outer = open.first().copied().unwrap_or(0);
+            out.push_str(&" ".repeat(outer));
+            out.push_str(&"> ".repeat(open.len()));
+            out.push_str(&line[indent.min(outer)..]);
+            return;
+        }
+        let name = trimmed[colons..].trim();
+        if name.is_empty() {
+            open.pop();
+            out.push('\n');
+            return;
+        }
+        open.push(indent);
+        let quote = format!("{}{}", " ".repeat(open[0]), "> ".repeat(open.len()));
+        out.push_str(&format!("\n{quote}**{}**\n{quote}\n", admonition_label(name)));
+    });
+    out
+}
+
+/// `note`, `note Title`, `note[Title]`, `note{title="Title"}` → `Note: Title`.
+fn admonition_label(rest: &str) -> String {
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '-').unwrap_or(rest.len());
+    let (kind, title) = rest.split_at(end);
+    let title = title.trim().trim_start_matches(['[', '{']).trim_end_matches([']', '}']);
+    let title = title.strip_prefix("title=").unwrap_or(title).trim_matches('"').trim();
+    let mut letters = kind.chars();
+    let kind: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+    if title.is_empty() || title.eq_ignore_ascii_case(&kind) { format!("{kind}:") } else { format!("{kind}: {title}") }
+}
+
+/// Attributes whose value the reader sees on the page.
+const VISIBLE_ATTRIBUTES: [&str; 4] = ["label", "title", "caption", "summary"];
+
+/// Drops tags, keeps what stands between them, and takes the indentation of components off
+/// their content, which Markdown would read as code.
+fn remove_tags(source: &str, partials: &[(String, String)]) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut indents: Vec<Option<usize>> = Vec::new();
+    let mut pending = String::new();
+    for_each_line(source, |line, in_code| {
+        let line = if indents.is_empty() { line } else { dedent(line, &mut indents) };
+        if in_code && pending.is_empty() {
+            out.push_str(line);
+            return;
+        }
+        pending.push_str(line);
+        // A tag may run over several lines: wait for its end, but not for ever.
+        if unfinished_tag(&pending) && pending.len() < 4000 && !line.trim().is_empty() {
+            return;
+        }
+        let text = std::mem::take(&mut pending);
+        strip_tags_of(&text, partials, &mut indents, &mut out);
+    });
+    if !pending.is_empty() {
+        strip_tags_of(&pending, partials, &mut indents, &mut out);
+    }
+    out
+}
+
+fn dedent<'a>(line: &'a str, indents: &mut [Option<usize>]) -> &'a str {
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    if line.trim().is_empty() {
+        return line;
+    }
+    let Some(top) = indents.last_mut() else { return line };
+    let width = *top.get_or_insert(indent);
+    &line[indent.min(width)..]
+}
+
+fn unfinished_tag(text: &str) -> bool {
+    text.match_indices('<').any(|(at, _)| {
+        !in_code_span(text, at) && starts_tag(&text[at..]) && Tag::read(&text[at..]).is_none()
+    })
+}
+
+fn starts_tag(text: &str) -> bool {
+    let mut letters = text[1..].chars();
+    match letters.next() {
+        Some('/') => letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '>'),
+        Some(c) => c.is_ascii_alphabetic() || c == '>',
+        None => false,
+    }
+}
+
+fn strip_tags_of(text: &str, partials: &[(String, String)], indents: &mut Vec<Option<usize>>, out: &mut String) {
+    let mut rest = text;
+    let mut had_tag = false;
+    let from = out.len();
+    let mut offset = 0;
+    while let Some(at) = rest.find('<') {
+        let here = offset + at;
+        let tag = if in_code_span(text, here) || !starts_tag(&rest[at..]) { None } else { Tag::read(&rest[at..]) };
+        let Some(tag) = tag else {
+            out.push_str(&rest[..=at]);
+            rest = &rest[at + 1..];
+            offset = here + 1;
+            continue;
+        };
+        out.push_str(&rest[..at]);
+        had_tag = true;
+        if let Some((_, partial)) = partials.iter().find(|(name, _)| name == tag.name) {
+            out.push('\n');
+            out.push_str(partial);
+            out.push('\n');
+        }
+        let component = tag.name.is_empty() || tag.name.starts_with(|c: char| c.is_uppercase());
+        let block = component || BLOCK_TAGS.contains(&tag.name);
+        for value in tag.visible() {
+            out.push_str(&format!("\n{value}\n\n"));
+        }
+        if block && !tag.closes_itself {
+            if tag.closes {
+                indents.pop();
+                out.push('\n');
+            } else {
+                indents.push(None);
+            }
+        } else if tag.name == "br" {
+            out.push(' ');
+        }
+        rest = &rest[at + tag.length..];
+        offset = here + tag.length;
+    }
+    out.push_str(rest);
+    // A line that held only tags leaves a blank line: its neighbours are apart.
+    if had_tag && out[from..].trim().is_empty() {
+        out.truncate(from);
+        out.push('\n');
+    }
+}
+
+const BLOCK_TAGS: [&str; 14] = [
+    "div", "section", "details", "summary", "p", "center", "figure", "table", "ul", "ol", "li", "article", "tabs", "header",
+];
+
+/// One JSX or HTML tag.
+struct Tag<'a> {
+    name: &'a str,
+    attributes: &'a str,
+    closes: bool,
+    closes_itself: bool,
+    length: usize,
+}
+
+impl<'a> Tag<'a> {
+    /// Reads the tag at the start of `text`; quotes and braces may hold `>`.
+    fn read(text: &'a str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        let closes = bytes.get(1) == Some(&b'/');
+        let name_start = 1 + usize::from(closes);
+        let name_length = text[name_start..]
+            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':')))?;
+        let name = &text[name_start..name_start + name_length];
+        let mut quote = 0u8;
+        let mut braces = 0usize;
+        for (at, &byte) in bytes.iter().enumerate().skip(name_start + name_length) {
+            match byte {
+                _ if quote != 0 => {
+                    if byte == quote {
+                        quote = 0;
+                    }
+                }
+                b'"' | b'\'' if braces == 0 => quote = byte,
+                b'{' => braces += 1,
+                b'}' => braces = braces.saturating_sub(1),
+                b'<' if braces == 0 => return None,
+                b'>' if braces == 0 => {
+                    return Some(Self {
+                        name,
+                        attributes: &text[name_start + name_length..at],
+                        closes,
+                        closes_itself: bytes[at - 1] == b'/' || matches!(name, "br" | "img" | "hr" | "input"),
+                        length: at + 1,
+                    });
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn visible(&self) -> impl Iterator<Item = &'a str> {
+        let attributes = self.attributes;
+        VISIBLE_ATTRIBUTES.iter().filter_map(move |name| {
+            let at = attributes.find(&format!("{name}=\""))?;
+            // `data-title="…"` is another attribute.
+            if at > 0 && !attributes[..at].ends_with(char::is_whitespace) {
+                return None;
+            }
+            let value = &attributes[at + name.len() + 2..];
+            value.find('"').map(|end| value[..end].trim()).filter(|value| !value.is_empty())
+        })
+    }
+}
+
+/// The words of a piece of raw HTML, for Markdown that contains some.
+pub(super) fn strip_tags(html: &str) -> String {
+    remove_tags(&remove_comments(html), &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(source: &str, expected: &str) {
+        let got = to_markdown(source, &mut |_| None);
+        let lines = |text: &str| text.lines().map(str::trim_end).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("\n");
+        assert_eq!(lines(&got), lines(expected));
+    }
+
+    #[test]
+    fn imports_and_exports_go() {
+        check(
+            "import Tabs from '@theme/Tabs';\nimport {\n  a,\n  b,\n} from './x';\n\nexport const C = ({children}) => (\n  <b>{children}</b>\n);\n\nText.\n",
+            "Text.",
+        );
+    }
+
+    #[test]
+    fn code_is_left_alone() {
+        let code = "```js\nimport a from 'b';\n<Tabs>\n{/* kept */}\n```\nUse `<Tabs>` and `{/* x */}`.";
+        check(code, code);
+    }
+
+    #[test]
+    fn comments_go_over_lines_too() {
+        check("A {/* one */} b\n{/* two\nthree */}\nC <!-- four --> d\n", "A  b\nC  d");
+    }
+
+    #[test]
+    fn tabs_keep_their_labels_and_their_text() {
+        check(
+            "<Tabs>\n  <TabItem value=\"apt\" label=\"Ubuntu\">\n\n    Run it.\n\n    ```bash\n    apt install ros\n    ```\n\n  </TabItem>\n</Tabs>\nAfter.\n",
+            "Ubuntu\nRun it.\n```bash\napt install ros\n```\nAfter.",
+        );
+    }
+
+    #[test]
+    fn a_tag_over_several_lines_goes() {
+        check("<Figure\n  src={require('./a.png').default}\n  caption=\"The loop\"\n/>\nText\n", "The loop\nText");
+    }
+
+    #[test]
+    fn a_comparison_is_not_a_tag() {
+        check("if a < b and b > c then 1 <2\n", "if a < b and b > c then 1 <2");
+    }
+
+    #[test]
+    fn admonitions_become_quotes_with_their_name() {
+        check(
+            ":::tip Try it\nRun `ros2`.\n:::\nAfter\n\n:::warning\nHot.\n:::\n",
+            "> **Tip: Try it**\n>\n> Run `ros2`.\nAfter\n> **Warning:**\n>\n> Hot.",
+        );
+    }
+
+    #[test]
+    fn a_partial_is_shown_where_it_is_used() {
+        let mut load = |path: &str| (path == "./_note.mdx").then(|| "Shared *words*.".to_owned());
+        let got = to_markdown("import Note from './_note.mdx';\n\nBefore.\n\n<Note />\n\nAfter.\n", &mut load);
+        let words: Vec<_> = got.split_whitespace().collect();
+        assert_eq!(words, ["Before.", "Shared", "*words*.", "After."]);
+    }
+
+    #[test]
+    fn a_partial_that_shows_itself_ends() {
+        let mut load = |_: &str| Some("import A from './a.mdx';\n\nx <A />\n".to_owned());
+        assert!(to_markdown("import A from './a.mdx';\n\n<A />\n", &mut load).contains('x'));
+    }
+}
