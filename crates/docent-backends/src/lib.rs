@@ -1,0 +1,15 @@
+//! The outside world as Docent uses it: files, models, indexes.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+pub mod source;
+pub mod embed;
+pub mod index;
+pub mod ingest;
+
+/// The time, as it is stored and shown.
+pub fn now_rfc3339() -> String {
+    let now = time::OffsetDateTime::now_utc();
+    let now = now.replace_nanosecond(now.millisecond() as u32 * 1_000_000).unwrap_or(now);
+    now.format(&time::format_description::well_known::Rfc3339).unwrap_or_default()
+}

@@ -6,5 +6,19 @@
 
 pub mod document;
 pub mod parse;
+pub mod layout;
+pub mod chunk;
+pub mod embed;
+pub mod index;
+
+pub mod query;
+pub mod retrieve;
+pub mod fuse;
+pub mod relevance;
+
 pub mod language;
 pub mod terms;
+pub mod sentence;
+
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

@@ -1,0 +1,211 @@
+//! Keywords: a tantivy index of one segment, whose document numbers are the rows of the vectors.
+//!
+//! Invariant: text and questions are cut into terms by the same [`Analyzer`].
+
+use std::sync::Arc;
+
+use docent_core::chunk::Chunk;
+use docent_core::index::Filter;
+use docent_core::language::Language;
+use docent_core::terms::{Analyzer, Term as AnalyzedTerm};
+use tantivy::collector::TopDocs;
+use tantivy::directory::Directory;
+use tantivy::query::{BooleanQuery, ConstScoreQuery, Occur, Query, TermQuery};
+use tantivy::schema::{Field, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions, Value};
+use tantivy::store::{Compressor, StoreReader};
+use tantivy::tokenizer::{Token, TokenStream, Tokenizer, TokenizerManager};
+use tantivy::{Index, IndexSettings, ReloadPolicy, Searcher, SingleSegmentIndexWriter, TantivyDocument, Term};
+
+/// The name tantivy knows our analyzer by.
+const ANALYZER: &str = "docent";
+
+/// Memory tantivy may use while a segment is written.
+const WRITER_MEMORY: usize = 64 << 20;
+
+/// Chunk records kept decoded per open store, in blocks.
+const CACHED_BLOCKS: usize = 64;
+
+struct Fields {
+    /// Title, headings and text together: what BM25 ranks.
+    body: Field,
+    module: Field,
+    /// The chunk itself, as JSON.
+    record: Field,
+}
+
+impl Fields {
+    fn schema() -> (Schema, Self) {
+        let mut schema = Schema::builder();
+        let indexing =
+            TextFieldIndexing::default().set_tokenizer(ANALYZER).set_index_option(IndexRecordOption::WithFreqs);
+        let fields = Self {
+            body: schema.add_text_field("body", TextOptions::default().set_indexing_options(indexing)),
+            module: schema.add_text_field("module", STRING),
+            record: schema.add_bytes_field("record", STORED),
+        };
+        (schema.build(), fields)
+    }
+}
+
+/// Writes the keyword side of a generation.
+pub struct LexicalWriter {
+    writer: SingleSegmentIndexWriter,
+    fields: Fields,
+}
+
+impl LexicalWriter {
+    /// An empty index in `directory`.
+    pub fn create(directory: impl Into<Box<dyn Directory>>, language: Language) -> tantivy::Result<Self> {
+        let (schema, fields) = Fields::schema();
+        // Records are small and read at random; unpacking blocks would cost more than the disk.
+        let settings = IndexSettings { docstore_compression: Compressor::None, ..IndexSettings::default() };
+        let tokenizers = TokenizerManager::new();
+        tokenizers.register(ANALYZER, ChunkTokenizer::new(language));
+        let writer = Index::builder()
+            .schema(schema)
+            .settings(settings)
+            .tokenizers(tokenizers)
+            .single_segment_index_writer(directory, WRITER_MEMORY)?;
+        Ok(Self { writer, fields })
+    }
+
+    /// Adds the next row.
+    pub fn add(&mut self, chunk: &Chunk) -> tantivy::Result<()> {
+        let mut document = TantivyDocument::default();
+        document.add_text(self.fields.body, chunk.embedded_text());
+        document.add_text(self.fields.module, &chunk.module_name);
+        document.add_bytes(self.fields.record, &serde_json::to_vec(chunk).map_err(std::io::Error::other)?);
+        self.writer.add_document(document)
+    }
+
+    /// Writes everything and closes the index.
+    pub fn finish(self) -> tantivy::Result<Index> {
+        self.writer.finalize()
+    }
+}
+
+/// The keyword side of an open generation.
+pub struct Lexical {
+    searcher: Searcher,
+    fields: Fields,
+    store: Option<StoreReader>,
+    analyzer: Analyzer,
+}
+
+/// The question's terms with their weights.
+pub type WeightedTerms = Vec<(String, f32)>;
+
+impl Lexical {
+    /// Opens what a [`LexicalWriter`] wrote.
+    pub fn open(index: &Index, language: Language) -> tantivy::Result<Self> {
+        index.tokenizers().register(ANALYZER, ChunkTokenizer::new(language));
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).num_warming_threads(1).try_into()?;
+        let searcher = reader.searcher();
+        let store = match searcher.segment_readers() {
+            [] => None,
+            [segment] => Some(segment.get_store_reader(CACHED_BLOCKS)?),
+            more => {
+                let message = format!("expected one segment, found {}", more.len());
+                return Err(tantivy::TantivyError::InvalidArgument(message));
+            }
+        };
+        let (_, fields) = Fields::schema();
+        Ok(Self { searcher, fields, store, analyzer: Analyzer::new(language) })
+    }
+
+    /// How many chunks it holds.
+    pub fn rows(&self) -> usize {
+        self.searcher.num_docs() as usize
+    }
+
+    /// The rows with the best BM25, and the weight of each term of the question.
+    pub fn best(&self, question: &str, filter: &Filter, depth: usize) -> tantivy::Result<(Vec<(u32, f32)>, WeightedTerms)> {
+        let terms = self.analyzer.distinct(question);
+        let rows = self.searcher.num_docs() as f32;
+        let mut weights = Vec::with_capacity(terms.len());
+        let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::with_capacity(terms.len() + 1);
+        for text in terms {
+            let term = Term::from_field_text(self.fields.body, &text);
+            let holding = self.searcher.doc_freq(&term)? as f32;
+            weights.push((text, (1.0 + (rows - holding + 0.5) / (holding + 0.5)).ln()));
+            if holding > 0.0 {
+                clauses.push((Occur::Should, Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))));
+            }
+        }
+        if clauses.is_empty() {
+            return Ok((Vec::new(), weights));
+        }
+        let mut query: Box<dyn Query> = Box::new(BooleanQuery::new(clauses));
+        if let Some(module) = &filter.module {
+            let module = TermQuery::new(Term::from_field_text(self.fields.module, module), IndexRecordOption::Basic);
+            query = Box::new(BooleanQuery::new(vec![
+                (Occur::Must, query),
+                (Occur::Must, Box::new(ConstScoreQuery::new(Box::new(module), 0.0))),
+            ]));
+        }
+        let found = self.searcher.search(&*query, &TopDocs::with_limit(depth).order_by_score())?;
+        let mut rows: Vec<(u32, f32)> = found.into_iter().map(|(score, address)| (address.doc_id, score)).collect();
+        rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        Ok((rows, weights))
+    }
+
+    /// The chunk in a row.
+    pub fn chunk(&self, row: u32) -> tantivy::Result<Arc<Chunk>> {
+        let missing = || tantivy::TantivyError::InternalError(format!("row {row} has no record"));
+        let store = self.store.as_ref().ok_or_else(missing)?;
+        let document: TantivyDocument = store.get(row)?;
+        let record = document.get_first(self.fields.record).and_then(|value| value.as_bytes()).ok_or_else(missing)?;
+        let chunk = serde_json::from_slice(record)
+            .map_err(|error| tantivy::TantivyError::InternalError(format!("row {row}: {error}")))?;
+        Ok(Arc::new(chunk))
+    }
+}
+
+/// Our analyzer as tantivy wants it.
+#[derive(Clone)]
+struct ChunkTokenizer {
+    analyzer: Arc<Analyzer>,
+}
+
+impl ChunkTokenizer {
+    fn new(language: Language) -> Self {
+        Self { analyzer: Arc::new(Analyzer::new(language)) }
+    }
+}
+
+impl Tokenizer for ChunkTokenizer {
+    type TokenStream<'a> = ChunkTokens;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> ChunkTokens {
+        ChunkTokens { terms: self.analyzer.terms(text).into_iter(), token: Token::default(), next_position: 0 }
+    }
+}
+
+struct ChunkTokens {
+    terms: std::vec::IntoIter<AnalyzedTerm>,
+    token: Token,
+    next_position: usize,
+}
+
+impl TokenStream for ChunkTokens {
+    fn advance(&mut self) -> bool {
+        let Some(term) = self.terms.next() else { return false };
+        self.token = Token {
+            offset_from: term.start,
+            offset_to: term.end,
+            position: self.next_position,
+            text: term.text,
+            position_length: 1,
+        };
+        self.next_position += 1;
+        true
+    }
+
+    fn token(&self) -> &Token {
+        &self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.token
+    }
+}

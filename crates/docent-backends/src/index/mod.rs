@@ -1,0 +1,3 @@
+//! Indexes: the one in a folder on this machine.
+
+pub mod embedded;

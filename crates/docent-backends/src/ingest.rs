@@ -1,0 +1,346 @@
+//! The ingest flow: source → parse → chunk → embed → build → publish.
+//!
+//! The sources named are the whole book: a page that is no longer there disappears. What
+//! did not change keeps its vectors; what was embedded before a crash is not embedded again.
+//!
+//! Invariant: until the new generation is published, the old one answers.
+
+mod changes;
+
+use std::collections::HashMap;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use docent_core::chunk::{Chunk, chunk};
+use docent_core::document::{Document, Warning};
+use docent_core::embed::{EmbedError, Embedder, EmbedderId, Purpose};
+use docent_core::index::IndexError;
+use docent_core::language::Language;
+use rayon::prelude::*;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::index::embedded::build::{Parts, build};
+use crate::index::embedded::generation::{self, PageRecord, SourceRecord};
+use crate::index::embedded::journal::{Journal, Key, key};
+use crate::source::{self, SourceError};
+pub use changes::Changes;
+
+/// Passages embedded between two writes to the journal.
+const BATCH: usize = 64;
+
+/// Without an embedder to ask, a token is taken for this many characters.
+const CHARACTERS_PER_TOKEN: usize = 4;
+
+/// The most tokens of a chunk when no embedder limits it.
+const TOKENS_WITHOUT_EMBEDDER: usize = 256;
+
+/// Text looked at to tell the book's language.
+const LANGUAGE_SAMPLE: usize = 40_000;
+
+/// What to ingest.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The whole book.
+    pub sources: Vec<SourceRecord>,
+    /// What it is written in; detected when not given.
+    pub language: Option<Language>,
+}
+
+/// Hears how far an ingest is.
+pub trait Progress: Sync {
+    /// A step of the flow begins.
+    fn step(&self, name: &str);
+    /// So many of so many passages have their vectors.
+    fn embedded(&self, done: usize, total: usize);
+}
+
+/// What an ingest did.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The generation that answers now.
+    pub generation: String,
+    /// Whether it is a new one; an unchanged book publishes nothing.
+    pub published: bool,
+    /// What happened to pages.
+    pub pages: Changes,
+    /// What happened to sections.
+    pub sections: Changes,
+    /// Chunks in the book.
+    pub chunks: usize,
+    /// Chunks embedded by this run.
+    pub embedded: usize,
+    /// Chunks whose vectors were there, from the last generation or an interrupted run.
+    pub reused: usize,
+    /// Of those, the ones an interrupted run had made.
+    pub resumed: usize,
+    /// The book's language.
+    pub language: Language,
+    /// What made the vectors.
+    pub embedder: String,
+    /// What each source turned out to be.
+    pub kinds: Vec<String>,
+    /// Files that are no pages, by extension.
+    pub other_files: std::collections::BTreeMap<String, usize>,
+    /// What was not understood or left out.
+    pub warnings: Vec<Warning>,
+}
+
+/// Why an ingest stopped, sorted by what the caller can do about it. The old generation still answers.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum IngestError {
+    /// Fix the source.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Name a folder that has pages.
+    #[error("no pages found in {0}")]
+    NoPages(String),
+    /// Wait for the other one.
+    #[error("another ingest is writing to {}", .0.display())]
+    Busy(PathBuf),
+    /// Fix or reach the embedder; what it has embedded so far is kept.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    /// Free the disk, fix the permissions; nothing was lost.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+}
+
+/// Makes the sources the book in the index at `folder`.
+pub async fn ingest(
+    folder: &Path,
+    embedder: Option<&dyn Embedder>,
+    plan: &Plan,
+    progress: &dyn Progress,
+) -> Result<Report, IngestError> {
+    fs::create_dir_all(folder).map_err(|error| disk("cannot create", folder, error))?;
+    let _lock = lock(folder)?;
+
+    progress.step("reading");
+    let book = read_book(plan)?;
+    let language = plan.language.unwrap_or_else(|| Language::detect(&language_sample(&book.documents)));
+
+    progress.step("cutting");
+    let (chunks, pages) = cut(&book.documents, embedder);
+
+    let id = embedder.map_or_else(EmbedderId::none, |embedder| embedder.id().clone());
+    let previous = Previous::load(folder)?;
+    let mut report = Report {
+        generation: previous.name.clone().unwrap_or_default(),
+        published: false,
+        pages: changes::pages(&previous.pages, &pages),
+        sections: changes::sections(&previous.pages, &pages),
+        chunks: chunks.len(),
+        embedded: 0,
+        reused: chunks.len(),
+        resumed: 0,
+        language,
+        embedder: id.to_string(),
+        kinds: book.kinds,
+        other_files: book.other_files,
+        warnings: book.warnings,
+    };
+    if previous.is(&pages, &id, language, &plan.sources) {
+        return Ok(report);
+    }
+
+    let vectors = match embedder {
+        Some(embedder) => {
+            progress.step("embedding");
+            Embedding { folder, embedder, previous: &previous, progress }.run(&chunks, &mut report).await?
+        }
+        None => Embedded::default(),
+    };
+
+    progress.step("building");
+    let parts = Parts {
+        embedder: id,
+        language,
+        pages: &pages,
+        chunks: &chunks,
+        vectors: &vectors.rows,
+        keys: &vectors.keys,
+        sources: plan.sources.clone(),
+        created_at: crate::now_rfc3339(),
+    };
+    report.generation = build(folder, &parts)?;
+    report.published = true;
+    // The vectors are in the generation now. Should this fail, they are read once more for nothing.
+    let _ = fs::remove_file(journal_path(folder));
+    Ok(report)
+}
+
+/// Held while an ingest writes; readers do not need it.
+fn lock(folder: &Path) -> Result<File, IngestError> {
+    let path = folder.join("ingest.lock");
+    let file = File::create(&path).map_err(|error| disk("cannot create", &path, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(IngestError::Busy(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(disk("cannot lock", &path, error)),
+    }
+}
+
+fn journal_path(folder: &Path) -> PathBuf {
+    folder.join("journal")
+}
+
+fn disk(what: &str, path: &Path, source: io::Error) -> IngestError {
+    IndexError::Io { context: format!("{what} {}", path.display()), source }.into()
+}
+
+#[derive(Default)]
+struct Book {
+    documents: Vec<Document>,
+    warnings: Vec<Warning>,
+    kinds: Vec<String>,
+    other_files: std::collections::BTreeMap<String, usize>,
+}
+
+fn read_book(plan: &Plan) -> Result<Book, IngestError> {
+    let mut book = Book::default();
+    for source in &plan.sources {
+        let mut read = source::read(source)?;
+        if plan.sources.len() > 1 {
+            // Two sources may both have an `index.md`.
+            for document in &mut read.documents {
+                document.id = format!("{}/{}", source.location.trim_end_matches('/'), document.id);
+            }
+        }
+        book.documents.extend(read.documents);
+        book.warnings.extend(read.warnings);
+        book.kinds.push(read.kind);
+        for (extension, count) in read.other_files {
+            *book.other_files.entry(extension).or_default() += count;
+        }
+    }
+    if book.documents.is_empty() {
+        let named: Vec<_> = plan.sources.iter().map(|source| source.location.as_str()).collect();
+        return Err(IngestError::NoPages(named.join(", ")));
+    }
+    Ok(book)
+}
+
+/// Prose from all over the book.
+fn language_sample(documents: &[Document]) -> String {
+    let mut sample = String::new();
+    let blocks = documents.iter().flat_map(|document| &document.sections).flat_map(|section| &section.blocks);
+    for block in blocks.filter(|block| !block.kind.is_atomic()) {
+        if sample.len() > LANGUAGE_SAMPLE {
+            break;
+        }
+        sample.push_str(&block.text);
+        sample.push('\n');
+    }
+    sample
+}
+
+fn cut(documents: &[Document], embedder: Option<&dyn Embedder>) -> (Vec<Chunk>, Vec<PageRecord>) {
+    let limit = embedder.map_or(TOKENS_WITHOUT_EMBEDDER, Embedder::max_tokens);
+    let count = |text: &str| match embedder {
+        Some(embedder) => embedder.count_tokens(text),
+        None => text.len().div_ceil(CHARACTERS_PER_TOKEN),
+    };
+    let cut: Vec<Vec<Chunk>> = documents.par_iter().map(|document| chunk(document, limit, &count)).collect();
+    let pages = documents.iter().zip(&cut).map(|(document, chunks)| changes::page_record(document, chunks)).collect();
+    (cut.into_iter().flatten().collect(), pages)
+}
+
+/// The generation published before this ingest.
+#[derive(Default)]
+struct Previous {
+    name: Option<String>,
+    root: PathBuf,
+    pages: Vec<PageRecord>,
+    manifest: Option<generation::Manifest>,
+}
+
+impl Previous {
+    /// A damaged or foreign generation is no reason not to make a new one.
+    fn load(folder: &Path) -> Result<Self, IngestError> {
+        let Ok(Some(name)) = generation::current(folder) else { return Ok(Self::default()) };
+        let root = folder.join(&name);
+        let whole = generation::read_manifest(&root)
+            .and_then(|manifest| generation::check_files(&root, &manifest, true).map(|()| manifest))
+            .and_then(|manifest| Ok((generation::read_pages(&root)?, manifest)));
+        match whole {
+            Ok((pages, manifest)) => Ok(Self { name: Some(name), root, pages, manifest: Some(manifest) }),
+            Err(error) => {
+                tracing::warn!(%error, "the published generation cannot be reused");
+                Ok(Self::default())
+            }
+        }
+    }
+
+    fn is(&self, pages: &[PageRecord], embedder: &EmbedderId, language: Language, sources: &[SourceRecord]) -> bool {
+        self.pages == pages
+            && self.manifest.as_ref().is_some_and(|manifest| {
+                manifest.embedder == *embedder && manifest.language == language && manifest.sources == sources
+            })
+    }
+
+    /// Its vectors by key, when the same embedder made them.
+    fn vectors(&self, embedder: &EmbedderId) -> HashMap<Key, Vec<f32>> {
+        let same = self.manifest.as_ref().is_some_and(|manifest| manifest.embedder == *embedder);
+        if !same {
+            return HashMap::new();
+        }
+        generation::read_keyed_vectors(&self.root, embedder.width).unwrap_or_default()
+    }
+}
+
+#[derive(Default)]
+struct Embedded {
+    keys: Vec<Key>,
+    rows: Vec<f32>,
+}
+
+/// The embedding step: reuse, resume, then work.
+struct Embedding<'a> {
+    folder: &'a Path,
+    embedder: &'a dyn Embedder,
+    previous: &'a Previous,
+    progress: &'a dyn Progress,
+}
+
+impl Embedding<'_> {
+    async fn run(&self, chunks: &[Chunk], report: &mut Report) -> Result<Embedded, IngestError> {
+        let width = self.embedder.id().width;
+        let path = journal_path(self.folder);
+        let mut journal = Journal::open(&path, width).map_err(|error| disk("cannot open", &path, error))?;
+        let texts: Vec<String> = chunks.iter().map(Chunk::embedded_text).collect();
+        let keys: Vec<Key> = texts.par_iter().map(|text| key(self.embedder.id(), text)).collect();
+
+        let mut known = self.previous.vectors(self.embedder.id());
+        report.resumed = keys.iter().filter(|key| !known.contains_key(key) && journal.vectors().contains_key(key)).count();
+        known.extend(journal.vectors().iter().map(|(key, vector)| (*key, vector.clone())));
+
+        let mut wanted: Vec<(Key, &str)> = Vec::new();
+        let mut asked = std::collections::HashSet::new();
+        for (key, text) in keys.iter().zip(&texts) {
+            if !known.contains_key(key) && asked.insert(*key) {
+                wanted.push((*key, text));
+            }
+        }
+        report.embedded = wanted.len();
+        report.reused = chunks.len() - wanted.len();
+        let mut done = 0;
+        self.progress.embedded(done, wanted.len());
+        for batch in wanted.chunks(BATCH) {
+            let texts: Vec<&str> = batch.iter().map(|(_, text)| *text).collect();
+            let vectors = self.embedder.embed(&texts, Purpose::Passage).await?;
+            if let Some(odd) = vectors.iter().find(|vector| vector.len() != width) {
+                return Err(EmbedError::WrongWidth { expected: width, actual: odd.len() }.into());
+            }
+            let made: Vec<_> = batch.iter().map(|(key, _)| *key).zip(vectors).collect();
+            journal.append(&made).map_err(|error| disk("cannot write", &path, error))?;
+            known.extend(made);
+            done += batch.len();
+            self.progress.embedded(done, wanted.len());
+        }
+        let rows = keys.iter().filter_map(|key| known.get(key)).flatten().copied().collect();
+        Ok(Embedded { keys, rows })
+    }
+}

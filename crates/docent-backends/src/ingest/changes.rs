@@ -1,0 +1,81 @@
+//! What changed between two generations of a book.
+
+use std::collections::{BTreeMap, HashMap};
+
+use docent_core::chunk::Chunk;
+use docent_core::document::Document;
+use serde::Serialize;
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::index::embedded::generation::PageRecord;
+
+/// How many things came, changed, went and stayed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Changes {
+    /// New in this generation.
+    pub added: usize,
+    /// Still there, with other words.
+    pub changed: usize,
+    /// No longer there.
+    pub removed: usize,
+    /// As before.
+    pub unchanged: usize,
+}
+
+/// A page and the hashes of its sections.
+pub fn page_record(document: &Document, chunks: &[Chunk]) -> PageRecord {
+    let mut hashers: BTreeMap<String, Xxh3Default> = BTreeMap::new();
+    for chunk in chunks {
+        let hasher = hashers.entry(section_name(document, chunk)).or_default();
+        hasher.update(chunk.embedded_text().as_bytes());
+        hasher.update(chunk.url.as_bytes());
+    }
+    PageRecord {
+        id: document.id.clone(),
+        url: document.url.clone(),
+        title: document.title.clone(),
+        module: document.module.clone(),
+        chunks: chunks.len(),
+        sections: hashers.into_iter().map(|(name, hasher)| (name, format!("{:016x}", hasher.digest()))).collect(),
+    }
+}
+
+/// Its anchor, which stays when sections before it come and go; its place when it has none.
+fn section_name(document: &Document, chunk: &Chunk) -> String {
+    let section = document.sections.get(chunk.section as usize);
+    match section.and_then(|section| section.heading.as_ref()?.anchor.as_deref()) {
+        Some(anchor) => format!("#{anchor}"),
+        None => chunk.section.to_string(),
+    }
+}
+
+/// Compares pages by id.
+pub fn pages(before: &[PageRecord], after: &[PageRecord]) -> Changes {
+    let old: HashMap<_, _> = before.iter().map(|page| (&page.id, page)).collect();
+    let new: HashMap<_, _> = after.iter().map(|page| (&page.id, page)).collect();
+    compare(&old, &new)
+}
+
+/// Compares sections by page and name.
+pub fn sections(before: &[PageRecord], after: &[PageRecord]) -> Changes {
+    compare(&by_section(before), &by_section(after))
+}
+
+fn by_section(pages: &[PageRecord]) -> HashMap<(&str, &str), &str> {
+    pages
+        .iter()
+        .flat_map(|page| page.sections.iter().map(|(name, hash)| ((page.id.as_str(), name.as_str()), hash.as_str())))
+        .collect()
+}
+
+fn compare<K: std::hash::Hash + Eq, V: PartialEq>(old: &HashMap<K, V>, new: &HashMap<K, V>) -> Changes {
+    let mut changes = Changes { removed: old.keys().filter(|key| !new.contains_key(key)).count(), ..Changes::default() };
+    for (key, value) in new {
+        match old.get(key) {
+            None => changes.added += 1,
+            Some(before) if before == value => changes.unchanged += 1,
+            Some(_) => changes.changed += 1,
+        }
+    }
+    changes
+}

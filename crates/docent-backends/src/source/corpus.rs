@@ -1,0 +1,73 @@
+//! A corpus in the BEIR layout: one JSON object a line, with `_id`, `title`, `text` and `url`.
+//!
+//! Invariant: a document's id is its `_id`, so that a run can be scored.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read as _};
+use std::path::Path;
+
+use docent_core::document::{Document, Warning};
+use docent_core::parse::markdown::Flavor;
+use docent_core::parse::{Format, parse};
+use rayon::prelude::*;
+use serde::Deserialize;
+
+use super::{Read, SourceError};
+
+#[derive(Deserialize)]
+struct Record {
+    _id: String,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    url: Option<String>,
+}
+
+/// Whether a file is a corpus, by its name.
+pub fn is_corpus(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    name.ends_with(".jsonl") || name.ends_with(".jsonl.gz")
+}
+
+/// Reads a corpus; a line that is not a document is an error, since a score would silently suffer.
+pub fn read(path: &Path) -> Result<Read, SourceError> {
+    let unreadable = |source| SourceError::Unreadable { path: path.to_owned(), source };
+    let file = File::open(path).map_err(unreadable)?;
+    let packed = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
+    let reader: Box<dyn std::io::Read> =
+        if packed { Box::new(flate2::read::MultiGzDecoder::new(file)) } else { Box::new(file) };
+    let mut records = Vec::new();
+    for (number, line) in BufReader::new(reader.take(u64::MAX)).lines().enumerate() {
+        let line = line.map_err(unreadable)?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let record: Record = serde_json::from_str(&line).map_err(|error| SourceError::Malformed {
+            path: path.to_owned(),
+            line: number + 1,
+            message: error.to_string(),
+        })?;
+        records.push(record);
+    }
+    let pages: Vec<(Document, Vec<Warning>)> = records.into_par_iter().map(document).collect();
+    let (documents, warnings): (Vec<_>, Vec<_>) = pages.into_iter().unzip();
+    Ok(Read { documents, warnings: warnings.concat(), kind: "corpus".to_owned(), ..Read::default() })
+}
+
+fn document(record: Record) -> (Document, Vec<Warning>) {
+    // The text of a notebook in such corpora is its Markdown.
+    let format = if record._id.ends_with(".ipynb") { Some(Format::Markdown) } else { Format::of(&record._id) };
+    let flavor = if record._id.ends_with(".mdx") { Flavor::Docusaurus } else { Flavor::Plain };
+    let (front, parsed) = parse(format.unwrap_or(Format::Text), &record.text, flavor, &mut |_| None);
+    let title = Some(record.title.trim().to_owned()).filter(|title| !title.is_empty());
+    let document = Document {
+        url: record.url.unwrap_or_else(|| record._id.clone()),
+        title: title.or(front.title).or(parsed.title).unwrap_or_default(),
+        module: record._id.split_once('/').map_or("corpus", |(first, _)| first).to_owned(),
+        sections: parsed.sections,
+        id: record._id,
+    };
+    (document, Vec::new())
+}

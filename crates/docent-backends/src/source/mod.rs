@@ -1,0 +1,73 @@
+//! Where books come from: folders and files, and corpora in the BEIR layout.
+
+pub mod corpus;
+pub mod folder;
+
+use std::path::{Path, PathBuf};
+
+use docent_core::document::{Document, Warning};
+use thiserror::Error;
+
+use crate::index::embedded::generation::SourceRecord;
+
+/// What was read from a source.
+#[derive(Debug, Default)]
+pub struct Read {
+    /// Its pages, in reading order.
+    pub documents: Vec<Document>,
+    /// Everything that was not understood or left out, by file.
+    pub warnings: Vec<Warning>,
+    /// What the source turned out to be.
+    pub kind: String,
+    /// Files that are no pages (images, styles, data), by extension.
+    pub other_files: std::collections::BTreeMap<String, usize>,
+}
+
+/// Why a source could not be read at all.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The path leads nowhere.
+    #[error("{} does not exist", .0.display())]
+    Missing(PathBuf),
+
+    /// It is there but cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+
+    /// It is not what its name promises.
+    #[error("{}, line {line}: {message}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+
+    /// Sites are not files.
+    #[error("{0} is an address; only folders and files can be ingested")]
+    Address(String),
+}
+
+/// Reads a source, whatever it is.
+pub fn read(source: &SourceRecord) -> Result<Read, SourceError> {
+    if source.location.contains("://") {
+        return Err(SourceError::Address(source.location.clone()));
+    }
+    let path = Path::new(&source.location);
+    let metadata = std::fs::metadata(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => SourceError::Missing(path.to_owned()),
+        _ => SourceError::Unreadable { path: path.to_owned(), source: error },
+    })?;
+    if metadata.is_file() && corpus::is_corpus(path) {
+        return corpus::read(path);
+    }
+    folder::read(path, source)
+}

@@ -1,0 +1,152 @@
+//! Two rankings become one.
+//!
+//! Each ranking is scaled to 0–1 (min–max over its candidates) and both are added with a
+//! weight. A chunk also gains from its page: the best chunk of a page in each ranking
+//! stands for the page, so that a page strong in both rises even when no single chunk is.
+//!
+//! Invariant: scores are in 0–1, and equal scores keep the order of the book, so that the
+//! same question always gives the same list.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::chunk::Chunk;
+use crate::index::{Candidate, Candidates};
+
+/// How rankings are put together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weights {
+    /// The share of keywords, 0–1; the rest is closeness.
+    pub lexical: f32,
+    /// The share of a chunk's score that is its page's, 0–1.
+    pub page: f32,
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self { lexical: 0.5, page: 0.5 }
+    }
+}
+
+/// A chunk with its final score.
+#[derive(Debug, Clone)]
+pub struct Fused {
+    /// The passage.
+    pub chunk: Arc<Chunk>,
+    /// Between 0 and 1; 1 is first in both rankings.
+    pub score: f32,
+}
+
+/// All candidates in one ranking, best first.
+pub fn fuse(candidates: &Candidates, weights: Weights) -> Vec<Fused> {
+    // With one ranking alone there is nothing to weigh.
+    let lexical_share = match (candidates.lexical.is_empty(), candidates.dense.is_empty()) {
+        (false, true) => 1.0,
+        (true, false) => 0.0,
+        _ => weights.lexical.clamp(0.0, 1.0),
+    };
+    let rankings = [(&candidates.lexical, lexical_share), (&candidates.dense, 1.0 - lexical_share)];
+    let mut chunks: HashMap<Uuid, (Arc<Chunk>, f32)> = HashMap::new();
+    let mut pages: HashMap<String, f32> = HashMap::new();
+    for (ranking, share) in rankings {
+        if share == 0.0 {
+            continue;
+        }
+        let mut best_of_page: HashMap<&str, f32> = HashMap::new();
+        for (candidate, scaled) in scaled(ranking) {
+            chunks.entry(candidate.chunk.id).or_insert_with(|| (candidate.chunk.clone(), 0.0)).1 += share * scaled;
+            let best = best_of_page.entry(&candidate.chunk.document_id).or_default();
+            *best = best.max(scaled);
+        }
+        for (page, best) in best_of_page {
+            *pages.entry(page.to_owned()).or_default() += share * best;
+        }
+    }
+    let mut fused: Vec<Fused> = chunks
+        .into_values()
+        .map(|(chunk, own)| {
+            let page = pages.get(&chunk.document_id).copied().unwrap_or_default();
+            Fused { score: (1.0 - weights.page) * own + weights.page * page, chunk }
+        })
+        .collect();
+    fused.sort_by(|a, b| {
+        b.score
+            .total_cmp(&a.score)
+            .then_with(|| (&a.chunk.document_id, a.chunk.index).cmp(&(&b.chunk.document_id, b.chunk.index)))
+    });
+    fused
+}
+
+/// Min–max over the ranking; a ranking of equals is all 1.
+fn scaled(ranking: &[Candidate]) -> impl Iterator<Item = (&Candidate, f32)> {
+    let scores = ranking.iter().map(|candidate| candidate.score);
+    let (least, most) = scores.fold((f32::MAX, f32::MIN), |(least, most), score| (least.min(score), most.max(score)));
+    let range = most - least;
+    ranking.iter().map(move |candidate| {
+        (candidate, if range > 0.0 { (candidate.score - least) / range } else { 1.0 })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn candidate(page: u32, index: u32, score: f32) -> Candidate {
+        let chunk = crate::testing::chunk(&format!("page{page}"), index, "text");
+        Candidate { chunk: Arc::new(chunk), score }
+    }
+
+    fn order(candidates: &Candidates, weights: Weights) -> Vec<String> {
+        fuse(candidates, weights).iter().map(|hit| format!("{}/{}", hit.chunk.document_id, hit.chunk.index)).collect()
+    }
+
+    #[test]
+    fn first_in_both_is_first_with_score_one() {
+        let candidates = Candidates {
+            lexical: vec![candidate(1, 0, 9.0), candidate(2, 0, 3.0)],
+            dense: vec![candidate(1, 0, 0.8), candidate(3, 0, 0.2)],
+            ..Candidates::default()
+        };
+        let fused = fuse(&candidates, Weights::default());
+        assert_eq!((fused[0].chunk.document_id.as_str(), fused[0].score), ("page1", 1.0));
+    }
+
+    #[test]
+    fn a_page_strong_in_both_rankings_beats_one_strong_in_one() {
+        let candidates = Candidates {
+            lexical: vec![candidate(2, 0, 10.0), candidate(1, 0, 9.0), candidate(3, 0, 0.0)],
+            dense: vec![candidate(1, 5, 0.9), candidate(3, 0, 0.1)],
+            ..Candidates::default()
+        };
+        assert_eq!(order(&candidates, Weights { lexical: 0.5, page: 0.5 })[0], "page1/5");
+        assert_eq!(order(&candidates, Weights { lexical: 0.6, page: 0.0 })[0], "page2/0");
+    }
+
+    #[test]
+    fn one_ranking_alone_counts_whole() {
+        let candidates =
+            Candidates { lexical: vec![candidate(1, 0, 4.0), candidate(2, 0, 2.0)], ..Candidates::default() };
+        assert_eq!(fuse(&candidates, Weights::default())[0].score, 1.0);
+    }
+
+    proptest! {
+        #[test]
+        fn scores_stay_between_zero_and_one(
+            lexical in prop::collection::vec((0u32..9, 0u32..4, 0f32..50.0), 0..20),
+            dense in prop::collection::vec((0u32..9, 0u32..4, -1f32..1.0), 0..20),
+            share in 0f32..=1.0, page in 0f32..=1.0,
+        ) {
+            let list = |raw: Vec<(u32, u32, f32)>| {
+                let mut seen = std::collections::HashSet::new();
+                raw.into_iter().filter(|(p, i, _)| seen.insert((*p, *i))).map(|(p, i, s)| candidate(p, i, s)).collect()
+            };
+            let candidates = Candidates { lexical: list(lexical), dense: list(dense), ..Candidates::default() };
+            let fused = fuse(&candidates, Weights { lexical: share, page });
+            prop_assert!(fused.iter().all(|hit| (-1e-6..=1.0 + 1e-6).contains(&hit.score)));
+            prop_assert!(fused.windows(2).all(|pair| pair[0].score >= pair[1].score));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! SEAM: where chunks are kept and candidates are found.
+//!
+//! An index ranks by keywords and by vectors and reports both lists; putting them
+//! together is [`crate::retrieve`]'s business, so that every index gives the same answers.
+//!
+//! Invariant: one search sees one generation; a book published meanwhile is seen by the next.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::chunk::Chunk;
+use crate::embed::EmbedderId;
+use crate::language::Language;
+
+/// Finds chunks.
+#[async_trait]
+pub trait Index: Send + Sync {
+    /// The best chunks by keywords and, when the query has a vector, by closeness.
+    async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError>;
+
+    /// What the index holds now.
+    async fn describe(&self) -> Result<Description, IndexError>;
+}
+
+/// What to look for.
+#[derive(Debug, Clone, Copy)]
+pub struct IndexQuery<'a> {
+    /// The question, for keywords.
+    pub text: &'a str,
+    /// The question's vector; none searches by keywords alone.
+    pub vector: Option<&'a [f32]>,
+    /// What may be found.
+    pub filter: &'a Filter,
+    /// How many candidates to return of each kind.
+    pub depth: usize,
+}
+
+/// Restricts a search.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only chunks of this module.
+    pub module: Option<String>,
+}
+
+/// A chunk found, with the score of one ranking.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The passage.
+    pub chunk: Arc<Chunk>,
+    /// BM25, or cosine.
+    pub score: f32,
+}
+
+/// What an index found: two rankings, best first.
+#[derive(Debug, Clone, Default)]
+pub struct Candidates {
+    /// By keywords (BM25).
+    pub lexical: Vec<Candidate>,
+    /// By vector (cosine).
+    pub dense: Vec<Candidate>,
+    /// The question's distinct terms with their weights: rare terms weigh more.
+    pub terms: Vec<(String, f32)>,
+    /// The generation that answered.
+    pub version: String,
+}
+
+/// What an index holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// Names the generation; changes whenever the book does.
+    pub version: String,
+    /// What made its vectors.
+    pub embedder: EmbedderId,
+    /// What the book is written in.
+    pub language: Language,
+    /// How many pages.
+    pub pages: usize,
+    /// How many chunks.
+    pub chunks: usize,
+    /// Pages and chunks by module, in name order.
+    pub modules: BTreeMap<String, ModuleSize>,
+    /// The sources it was made from.
+    pub sources: Vec<String>,
+    /// When it was published, RFC 3339.
+    pub created_at: String,
+}
+
+/// How large a module is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleSize {
+    /// Pages in it.
+    pub pages: usize,
+    /// Chunks in it.
+    pub chunks: usize,
+}
+
+/// Why an index could not answer, sorted by what the caller can do about it.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// Nothing was published yet: ingest a book.
+    #[error("no book has been ingested")]
+    Empty,
+
+    /// The files are not what was published: ingest again.
+    #[error("the index is damaged: {0}")]
+    Damaged(String),
+
+    /// Written by a version of Docent with another file format: ingest again.
+    #[error("the index has format {found}, this version reads {expected}")]
+    OtherFormat {
+        /// In the manifest.
+        found: u32,
+        /// What this program writes.
+        expected: u32,
+    },
+
+    /// The query does not fit the index.
+    #[error("the index holds vectors of width {expected}, the question's has {actual}")]
+    WrongWidth {
+        /// The width of the index.
+        expected: usize,
+        /// The width of the question's vector.
+        actual: usize,
+    },
+
+    /// The disk or the service failed; what was published is untouched.
+    #[error("{context}: {source}")]
+    Io {
+        /// What was being done, with the path.
+        context: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,233 @@
+//! Where a source file is published, and which module it belongs to.
+//!
+//! Invariant: with a base URL, the address is the one readers have in their browser;
+//! without one, it is the file's own.
+
+use std::collections::HashMap;
+
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+
+use crate::parse::front_matter::FrontMatter;
+use crate::parse::mdbook::Chapter;
+
+/// How a folder of files becomes a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Docusaurus' rules: no extensions, no number prefixes, slugs and ids.
+    Docusaurus,
+    /// mdBook's rules: `.md` becomes `.html`.
+    MdBook,
+    /// Sphinx' rules: `.rst` becomes `.html`.
+    Sphinx,
+    /// Files are published under their own names.
+    Plain,
+}
+
+impl std::str::FromStr for Layout {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "docusaurus" => Ok(Self::Docusaurus),
+            "mdbook" => Ok(Self::MdBook),
+            "sphinx" => Ok(Self::Sphinx),
+            "plain" => Ok(Self::Plain),
+            other => Err(format!("unknown layout `{other}`; known are docusaurus, mdbook, sphinx, plain")),
+        }
+    }
+}
+
+/// A folder of pages and the site made of it.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// The generator's rules.
+    pub layout: Layout,
+    /// Where the folder is published, or the `file://` address of the folder itself.
+    pub base: Base,
+    /// The module of pages that are in no folder.
+    pub root_module: String,
+    /// mdBook's chapters by path; empty for other layouts.
+    pub chapters: HashMap<String, Chapter>,
+}
+
+/// What page addresses start with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Base {
+    /// The published address of the folder.
+    Published(String),
+    /// The folder itself; pages keep their file names.
+    Local(String),
+}
+
+impl Site {
+    /// The address of the page made of the file at `path`, relative to the folder.
+    pub fn url(&self, path: &str, front: &FrontMatter) -> String {
+        match &self.base {
+            Base::Local(root) => format!("{}/{}", root.trim_end_matches('/'), encode_path(path)),
+            Base::Published(base) => {
+                let base = base.trim_end_matches('/');
+                let page = match self.layout {
+                    Layout::Docusaurus if !is_html(path) => docusaurus_path(path, front),
+                    Layout::MdBook => format!("/{}", mdbook_path(path)),
+                    Layout::Sphinx => format!("/{}", path.strip_suffix(".rst").map_or(path.to_owned(), |stem| format!("{stem}.html"))),
+                    _ => format!("/{path}"),
+                };
+                format!("{base}{}", encode_path(&page))
+            }
+        }
+    }
+
+    /// The part of the book the page belongs to.
+    pub fn module(&self, path: &str, front: &FrontMatter) -> String {
+        if let Some(module) = front.module.as_deref().map(str::trim).filter(|module| !module.is_empty()) {
+            return module.to_owned();
+        }
+        if let Some(chapter) = self.chapters.get(path) {
+            return chapter.top.trim_end_matches(".md").rsplit('/').find(|part| *part != "index" && *part != "README").unwrap_or(&self.root_module).to_owned();
+        }
+        match path.split_once('/') {
+            Some((folder, _)) if self.layout == Layout::Docusaurus => without_number(folder).to_owned(),
+            Some((folder, _)) => folder.to_owned(),
+            None => self.root_module.clone(),
+        }
+    }
+}
+
+fn is_html(path: &str) -> bool {
+    path.ends_with(".html") || path.ends_with(".htm")
+}
+
+fn mdbook_path(path: &str) -> String {
+    let stem = path.strip_suffix(".md").unwrap_or(path);
+    match stem.strip_suffix("README") {
+        Some(folder) if folder.is_empty() || folder.ends_with('/') => format!("{folder}index.html"),
+        _ => format!("{stem}.html"),
+    }
+}
+
+/// Docusaurus' permalink of a doc, from `/`.
+fn docusaurus_path(path: &str, front: &FrontMatter) -> String {
+    let (folders, file) = path.rsplit_once('/').map_or(("", path), |(folders, file)| (folders, file));
+    let stem = file.strip_suffix(".mdx").or_else(|| file.strip_suffix(".md")).unwrap_or(file);
+    let folder: String = folders.split('/').filter(|part| !part.is_empty()).map(|part| format!("/{}", without_number(part))).collect();
+    let last_folder = folders.rsplit('/').next().unwrap_or_default();
+    match front.slug.as_deref() {
+        Some(slug) if slug.starts_with('/') => return slug.to_owned(),
+        Some(slug) => return resolve(&folder, slug),
+        None => {}
+    }
+    let is_index = ["index", "readme", &last_folder.to_lowercase()].contains(&stem.to_lowercase().as_str());
+    if is_index {
+        return format!("{folder}/");
+    }
+    resolve(&folder, front.id.as_deref().unwrap_or(without_number(stem)))
+}
+
+/// A relative slug, with its `.` and `..`.
+fn resolve(folder: &str, slug: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in slug.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+/// `02-setup` is published as `setup`; dates and versions keep their numbers.
+pub fn without_number(name: &str) -> &str {
+    let digits = name.len() - name.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let after = &name[digits..];
+    let rest = after.trim_start().trim_start_matches(['-', '_', '.']).trim_start();
+    let separated = after.trim_start().starts_with(['-', '_', '.']);
+    let looks_like_version = after.starts_with(['-', '_', '.']) && after[1..].starts_with(|c: char| c.is_ascii_digit());
+    if digits > 0 && separated && !rest.is_empty() && !looks_like_version { rest } else { name }
+}
+
+/// Everything but the characters a path may hold.
+const PATH: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'?').add(b'`').add(b'{').add(b'}').add(b'%').add(b'\\').add(b'^').add(b'|').add(b'[').add(b']');
+
+const FRAGMENT: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`').add(b'%').add(b'#');
+
+fn encode_path(path: &str) -> String {
+    utf8_percent_encode(path, PATH).to_string()
+}
+
+/// An anchor as it stands after `#` in a URL.
+pub fn encode_fragment(anchor: &str) -> String {
+    utf8_percent_encode(anchor, FRAGMENT).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(layout: Layout) -> Site {
+        Site {
+            layout,
+            base: Base::Published("https://x.org/docs/".into()),
+            root_module: "docs".into(),
+            chapters: HashMap::new(),
+        }
+    }
+
+    fn check(layout: Layout, path: &str, front: FrontMatter, expected: &str) {
+        assert_eq!(site(layout).url(path, &front), format!("https://x.org/docs{expected}"), "{path}");
+    }
+
+    #[test]
+    fn docusaurus_drops_extensions_and_number_prefixes() {
+        for (path, expected) in [
+            ("intro.md", "/intro"),
+            ("01-ros2/02-nodes.mdx", "/ros2/nodes"),
+            ("1. Basics/3 - First steps.md", "/Basics/First%20steps"),
+            ("2021-11-blog.md", "/2021-11-blog"),
+            ("8.0-release.md", "/8.0-release"),
+            ("guide/index.md", "/guide/"),
+            ("guide/README.mdx", "/guide/"),
+            ("guide/Guide.md", "/guide/"),
+            ("index.md", "/"),
+            ("api/docusaurus.config.js.mdx", "/api/docusaurus.config.js"),
+        ] {
+            check(Layout::Docusaurus, path, FrontMatter::default(), expected);
+        }
+    }
+
+    #[test]
+    fn docusaurus_slugs_and_ids_win() {
+        let slug = |slug: &str| FrontMatter { slug: Some(slug.into()), ..FrontMatter::default() };
+        check(Layout::Docusaurus, "a/b.md", slug("/top"), "/top");
+        check(Layout::Docusaurus, "a/b.md", slug("c"), "/a/c");
+        check(Layout::Docusaurus, "a/b.md", slug("../c"), "/c");
+        check(Layout::Docusaurus, "a/b.md", slug("/"), "/");
+        let id = FrontMatter { id: Some("named".into()), ..FrontMatter::default() };
+        check(Layout::Docusaurus, "a/01-b.md", id, "/a/named");
+    }
+
+    #[test]
+    fn mdbook_and_sphinx_publish_html() {
+        check(Layout::MdBook, "ch01/intro.md", FrontMatter::default(), "/ch01/intro.html");
+        check(Layout::MdBook, "README.md", FrontMatter::default(), "/index.html");
+        check(Layout::Sphinx, "Tutorials/Setup.rst", FrontMatter::default(), "/Tutorials/Setup.html");
+        check(Layout::Plain, "notes/a b.md", FrontMatter::default(), "/notes/a%20b.md");
+    }
+
+    #[test]
+    fn without_a_base_url_pages_are_files() {
+        let site = Site { base: Base::Local("file:///books/x".into()), ..site(Layout::Docusaurus) };
+        assert_eq!(site.url("01-a/b.md", &FrontMatter::default()), "file:///books/x/01-a/b.md");
+    }
+
+    #[test]
+    fn the_module_is_the_first_folder_unless_the_page_says_otherwise() {
+        let site = site(Layout::Docusaurus);
+        assert_eq!(site.module("02-ros2/nodes/a.md", &FrontMatter::default()), "ros2");
+        assert_eq!(site.module("intro.md", &FrontMatter::default()), "docs");
+        let named = FrontMatter { module: Some("vla".into()), ..FrontMatter::default() };
+        assert_eq!(site.module("02-ros2/a.md", &named), "vla");
+    }
+}

@@ -1,0 +1,193 @@
+//! A question becomes the passages that may answer it, and a judgement of how well.
+//!
+//! Embeds the question, asks the index, fuses the two rankings, takes out repetitions.
+//!
+//! Invariant: hits are in descending order of score, and no two are neighbours in one
+//! section or the same words twice.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::chunk::Chunk;
+use crate::embed::{EmbedError, Embedder, Purpose};
+use crate::fuse::{Fused, Weights, fuse};
+use crate::index::{Candidates, Filter, Index, IndexError, IndexQuery};
+use crate::language::Language;
+use crate::query::Question;
+use crate::relevance::{Calibration, Signals};
+use crate::terms::Analyzer;
+
+/// How well the book covers a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// Relevance at or above the threshold.
+    High,
+    /// Below it.
+    Low,
+    /// Nothing was found.
+    None,
+}
+
+/// A passage found.
+#[derive(Debug, Clone)]
+pub struct Hit {
+    /// The passage.
+    pub chunk: Arc<Chunk>,
+    /// Its place in the ranking scaled by the relevance of the whole: 0–1.
+    pub score: f32,
+}
+
+/// What was found for a question.
+#[derive(Debug, Clone)]
+pub struct Retrieved {
+    /// Best first.
+    pub hits: Vec<Hit>,
+    /// How many chunks were candidates.
+    pub total_found: usize,
+    /// The probability that the book covers the question.
+    pub relevance: f32,
+    /// The relevance in a word.
+    pub confidence: Confidence,
+    /// What the relevance was computed from.
+    pub signals: Signals,
+    /// The generation that answered.
+    pub version: String,
+    /// Time spent on the question's vector.
+    pub embedding_time: Duration,
+    /// Time spent on finding and ranking.
+    pub retrieval_time: Duration,
+}
+
+/// The settings of retrieval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// How rankings are fused.
+    pub weights: Weights,
+    /// Candidates asked of each ranking.
+    pub depth: usize,
+    /// Where high confidence begins.
+    pub min_relevance: f32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { weights: Weights::default(), depth: 100, min_relevance: 0.3 }
+    }
+}
+
+/// Tells the time; given from outside so that this crate has no clock of its own.
+pub type Clock = fn() -> Duration;
+
+/// Why nothing could be retrieved.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RetrieveError {
+    /// The question could not be embedded.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    /// The index could not be searched.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+}
+
+/// Searches a book.
+#[derive(Clone)]
+pub struct Retriever {
+    index: Arc<dyn Index>,
+    embedder: Option<Arc<dyn Embedder>>,
+    analyzer: Arc<Analyzer>,
+    settings: Settings,
+    clock: Clock,
+}
+
+impl Retriever {
+    /// Puts the parts together; without an embedder the search is by keywords alone.
+    pub fn new(
+        index: Arc<dyn Index>,
+        embedder: Option<Arc<dyn Embedder>>,
+        language: Language,
+        settings: Settings,
+        clock: Clock,
+    ) -> Self {
+        Self { index, embedder, analyzer: Arc::new(Analyzer::new(language)), settings, clock }
+    }
+
+    /// The passages for a question.
+    pub async fn search(&self, question: &Question) -> Result<Retrieved, RetrieveError> {
+        let start = (self.clock)();
+        let vector = match &self.embedder {
+            Some(embedder) => embedder.embed(&[question.text()], Purpose::Query).await?.pop(),
+            None => None,
+        };
+        let embedded = (self.clock)();
+        let filter = Filter { module: question.module().map(str::to_owned) };
+        let candidates = self
+            .index
+            .search(&IndexQuery {
+                text: question.text(),
+                vector: vector.as_deref(),
+                filter: &filter,
+                depth: self.settings.depth.max(question.top_k()),
+            })
+            .await?;
+        let mut retrieved = self.rank(question, candidates);
+        retrieved.embedding_time = embedded.saturating_sub(start);
+        retrieved.retrieval_time = (self.clock)().saturating_sub(embedded);
+        Ok(retrieved)
+    }
+
+    fn rank(&self, question: &Question, candidates: Candidates) -> Retrieved {
+        let fused = fuse(&candidates, self.settings.weights);
+        let total_found = fused.len();
+        let distinct = without_repetitions(fused, question.top_k());
+        let texts: Vec<String> = distinct.iter().map(|hit| hit.chunk.embedded_text()).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let signals = Signals::measure(&candidates, &texts, &self.analyzer);
+        let relevance = if total_found == 0 { 0.0 } else { Calibration::shipped().relevance(&signals) };
+        let hits: Vec<Hit> = distinct
+            .into_iter()
+            .map(|hit| Hit { score: (hit.score * relevance).clamp(0.0, 1.0), chunk: hit.chunk })
+            .filter(|hit| hit.score >= question.threshold())
+            .collect();
+        let confidence = match relevance {
+            _ if hits.is_empty() => Confidence::None,
+            relevance if relevance >= self.settings.min_relevance => Confidence::High,
+            _ => Confidence::Low,
+        };
+        Retrieved {
+            hits,
+            total_found,
+            relevance,
+            confidence,
+            signals,
+            version: candidates.version,
+            embedding_time: Duration::ZERO,
+            retrieval_time: Duration::ZERO,
+        }
+    }
+}
+
+/// Keeps the best of neighbours in one section and of passages with the same words.
+fn without_repetitions(fused: Vec<Fused>, most: usize) -> Vec<Fused> {
+    let mut kept: Vec<Fused> = Vec::with_capacity(most);
+    let mut words = HashSet::new();
+    for hit in fused {
+        if kept.len() == most {
+            break;
+        }
+        let neighbour = kept.iter().any(|other| are_neighbours(&other.chunk, &hit.chunk));
+        if !neighbour && words.insert(hit.chunk.content.clone()) {
+            kept.push(hit);
+        }
+    }
+    kept
+}
+
+fn are_neighbours(a: &Chunk, b: &Chunk) -> bool {
+    a.document_id == b.document_id && a.section == b.section && a.index.abs_diff(b.index) == 1
+}
