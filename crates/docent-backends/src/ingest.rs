@@ -25,7 +25,7 @@ use crate::index::embedded::build::{Parts, build};
 use crate::index::embedded::generation::{self, PageRecord, SourceRecord};
 use crate::index::embedded::journal::{Journal, Key, key};
 use crate::source::{self, SourceError};
-pub use changes::Changes;
+pub use changes::{Changes, page_record};
 
 /// Passages embedded between two writes to the journal.
 const BATCH: usize = 64;

@@ -15,6 +15,7 @@ pub mod query;
 pub mod retrieve;
 pub mod fuse;
 pub mod relevance;
+pub mod sources;
 
 pub mod language;
 pub mod terms;

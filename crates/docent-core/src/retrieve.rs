@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::chunk::Chunk;
-use crate::embed::{EmbedError, Embedder, Purpose};
+use crate::embed::{EmbedError, Embedder, Purpose, Vector};
 use crate::fuse::{Fused, Weights, fuse};
 use crate::index::{Candidates, Filter, Index, IndexError, IndexQuery};
 use crate::language::Language;
@@ -120,25 +120,33 @@ impl Retriever {
     /// The passages for a question.
     pub async fn search(&self, question: &Question) -> Result<Retrieved, RetrieveError> {
         let start = (self.clock)();
-        let vector = match &self.embedder {
-            Some(embedder) => embedder.embed(&[question.text()], Purpose::Query).await?.pop(),
-            None => None,
-        };
+        let vector = self.embed(question).await?;
         let embedded = (self.clock)();
-        let filter = Filter { module: question.module().map(str::to_owned) };
-        let candidates = self
-            .index
-            .search(&IndexQuery {
-                text: question.text(),
-                vector: vector.as_deref(),
-                filter: &filter,
-                depth: self.settings.depth.max(question.top_k()),
-            })
-            .await?;
+        let candidates = self.candidates(question, vector.as_deref()).await?;
         let mut retrieved = self.rank(question, candidates);
         retrieved.embedding_time = embedded.saturating_sub(start);
         retrieved.retrieval_time = (self.clock)().saturating_sub(embedded);
         Ok(retrieved)
+    }
+
+    /// Every candidate in its final order, repetitions included; for measuring.
+    pub async fn ranking(&self, question: &Question) -> Result<Vec<Fused>, RetrieveError> {
+        let vector = self.embed(question).await?;
+        let candidates = self.candidates(question, vector.as_deref()).await?;
+        Ok(fuse(&candidates, self.settings.weights))
+    }
+
+    async fn embed(&self, question: &Question) -> Result<Option<Vector>, RetrieveError> {
+        match &self.embedder {
+            Some(embedder) => Ok(embedder.embed(&[question.text()], Purpose::Query).await?.pop()),
+            None => Ok(None),
+        }
+    }
+
+    async fn candidates(&self, question: &Question, vector: Option<&[f32]>) -> Result<Candidates, RetrieveError> {
+        let filter = Filter { module: question.module().map(str::to_owned) };
+        let depth = self.settings.depth.max(question.top_k());
+        Ok(self.index.search(&IndexQuery { text: question.text(), vector, filter: &filter, depth }).await?)
     }
 
     fn rank(&self, question: &Question, candidates: Candidates) -> Retrieved {

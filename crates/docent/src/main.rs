@@ -1,1 +1,62 @@
-fn main(){}
+//! `docent`: a tutor that lives in a book.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod cli;
+mod settings;
+mod compose;
+mod sample;
+mod commands;
+mod eval;
+mod output;
+mod exit;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use exit::{Exit, Failure};
+use output::Output;
+use settings::Settings;
+
+fn main() -> ExitCode {
+    let _ = dotenvy::dotenv();
+    let cli = Cli::parse();
+    let output = Output::new(&cli.common);
+    start_logging(&output);
+    match run(cli, output) {
+        Ok(()) => ExitCode::from(Exit::Done as u8),
+        Err(failure) => {
+            output::report(&failure);
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}
+
+fn run(cli: Cli, output: Output) -> Result<(), Failure> {
+    let settings = Settings::resolve(&cli.common);
+    // A doctor also sees patients who cannot walk in.
+    if let Command::Doctor = cli.command {
+        return commands::doctor::run(settings, &output);
+    }
+    let settings = settings?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
+    runtime.block_on(async {
+        match cli.command {
+            Command::Ingest(arguments) => commands::ingest::run(&settings, arguments, &output).await,
+            Command::Search(arguments) => commands::search::run(&settings, arguments, &output).await,
+            Command::Status => commands::status::run(&settings, &output).await,
+            Command::Modules => commands::modules::run(&settings, &output).await,
+            Command::Doctor => Ok(()),
+            Command::Eval(arguments) => commands::eval::run(&settings, arguments, &output).await,
+            Command::Calibrate(arguments) => commands::calibrate::run(&settings, arguments, &output).await,
+        }
+    })
+}
+
+/// Warnings of the libraries' and ours go to stderr; `RUST_LOG` chooses others.
+fn start_logging(output: &Output) {
+    let default = if output.verbose { "docent=debug,docent_backends=debug,warn" } else { "docent=warn,docent_backends=warn,error" };
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| default.into());
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).try_init();
+}

@@ -59,7 +59,7 @@ impl LexicalWriter {
         let (schema, fields) = Fields::schema();
         // Records are small and read at random; unpacking blocks would cost more than the disk.
         let settings = IndexSettings { docstore_compression: Compressor::None, ..IndexSettings::default() };
-        let tokenizers = TokenizerManager::new();
+        let tokenizers = TokenizerManager::default();
         tokenizers.register(ANALYZER, ChunkTokenizer::new(language));
         let writer = Index::builder()
             .schema(schema)

@@ -1,0 +1,135 @@
+//! The command line as it is declared; `settings.rs` resolves what it means.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A tutor that lives in a book: finds, in a textbook or a documentation site, the passages that answer a question.
+#[derive(Debug, Parser)]
+#[command(name = "docent", version, propagate_version = true, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Settings for every command.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Flags every command takes.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// Read settings from this file instead of ./docent.toml
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Keep the index here [default: the platform's data folder]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print errors only
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Print more
+    #[arg(long, short, global = true)]
+    pub verbose: bool,
+    /// When to use colors
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub color: Color,
+}
+
+/// When to use colors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Read a book into the index
+    Ingest(Ingest),
+    /// Find the passages for a question
+    Search(Search),
+    /// Show what is in the index
+    Status,
+    /// List the modules of the book
+    Modules,
+    /// Check the configuration, the files and the model, and say what to do
+    Doctor,
+    /// Measure retrieval on a question set in the BEIR layout
+    Eval(Eval),
+    /// Fit the relevance model on questions the book covers and questions it does not
+    Calibrate(Calibrate),
+}
+
+/// `docent ingest`
+#[derive(Debug, Args)]
+pub struct Ingest {
+    /// Folders, files, or a corpus.jsonl[.gz]; together they are the whole book [default: those of last time]
+    #[arg(value_name = "SOURCE")]
+    pub sources: Vec<String>,
+    /// Where the folder is published, for links: https://example.org/docs
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// The generator whose rules make addresses [default: detected]
+    #[arg(long, value_name = "NAME", value_parser = ["docusaurus", "mdbook", "sphinx", "plain"])]
+    pub layout: Option<String>,
+    /// The book's language, as a two-letter code [default: detected]
+    #[arg(long, value_name = "CODE")]
+    pub language: Option<String>,
+}
+
+/// `docent search`
+#[derive(Debug, Args)]
+pub struct Search {
+    /// The question
+    pub query: String,
+    /// How many passages, 1 to 100 [default: 5]
+    #[arg(long, short = 'k', value_name = "N")]
+    pub top_k: Option<usize>,
+    /// Only passages of this module
+    #[arg(long, short, value_name = "NAME")]
+    pub module: Option<String>,
+    /// Only passages with at least this score, 0.0 to 1.0 [default: 0.0]
+    #[arg(long, value_name = "SCORE")]
+    pub threshold: Option<f32>,
+}
+
+/// `docent eval`
+#[derive(Debug, Args)]
+pub struct Eval {
+    /// A folder with corpus.jsonl[.gz], queries.jsonl and qrels.tsv
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Write the ranking as a TREC run
+    #[arg(long, value_name = "FILE")]
+    pub run: Option<PathBuf>,
+    /// Keep the index here and reuse it next time [default: a temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub index: Option<PathBuf>,
+}
+
+/// `docent calibrate`
+#[derive(Debug, Args)]
+pub struct Calibrate {
+    /// Folders with corpus.jsonl[.gz] and queries.jsonl: each book with questions it covers
+    #[arg(value_name = "DIR", required = true)]
+    pub folders: Vec<PathBuf>,
+    /// Questions about other things: a JSON line each, with `text` and, optionally, `domain`
+    #[arg(long, value_name = "FILE", required = true)]
+    pub others: PathBuf,
+    /// Keep the indexes here and reuse them next time [default: a temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub index: Option<PathBuf>,
+    /// Write the coefficients here
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}

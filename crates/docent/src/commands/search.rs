@@ -1,0 +1,82 @@
+//! `docent search`: the passages for a question.
+
+use docent_core::query::Question;
+use docent_core::retrieve::Confidence;
+use docent_core::sources::{SearchResponse, SourceChunk};
+
+use crate::cli::Search;
+use crate::compose;
+use crate::exit::{Failure, nearest};
+use crate::output::{FAINT, GOOD, LINK, Output, STRONG, WARN};
+use crate::settings::Settings;
+
+/// Lines of a passage shown unless `--verbose`.
+const SHOWN_LINES: usize = 6;
+
+/// Runs the command.
+pub async fn run(settings: &Settings, arguments: Search, output: &Output) -> Result<(), Failure> {
+    let question = Question::new(
+        &arguments.query,
+        arguments.top_k.unwrap_or(settings.retrieval.top_k),
+        arguments.threshold.unwrap_or(settings.retrieval.threshold),
+        arguments.module.clone(),
+    )
+    .map_err(Failure::usage)?;
+    let book = compose::book(settings).await?;
+    if book.is_sample {
+        output.note(format!("{FAINT}no book ingested yet: searching the sample book (docent ingest FOLDER reads yours){FAINT:#}"));
+    }
+    if let Some(module) = &arguments.module {
+        check_module(module, book.description.modules.keys().map(String::as_str))?;
+    }
+    let retrieved = book.retriever.search(&question).await.map_err(compose::retrieve_failure)?;
+    let response = SearchResponse::new(question.text(), &retrieved);
+    if output.json {
+        return output.object(&response);
+    }
+    for chunk in &response.chunks {
+        show(chunk, output)?;
+    }
+    footer(&response, output);
+    Ok(())
+}
+
+/// A module that is not there is a slip; name the one that was meant.
+pub fn check_module<'a>(module: &str, known: impl Iterator<Item = &'a str> + Clone) -> Result<(), Failure> {
+    if known.clone().any(|name| name == module) {
+        return Ok(());
+    }
+    let failure = Failure::usage(format!("there is no module `{module}` in this book"));
+    Err(match nearest(module, known.clone()) {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint(format!("its modules are {}", known.collect::<Vec<_>>().join(", "))),
+    })
+}
+
+fn show(chunk: &SourceChunk, output: &Output) -> Result<(), Failure> {
+    output.line(format!(
+        "{STRONG}{}. {}{STRONG:#} {FAINT}[{}] {:.2}{FAINT:#}",
+        chunk.position, chunk.breadcrumb, chunk.module_name, chunk.similarity_score
+    ))?;
+    let lines: Vec<&str> = chunk.content.lines().filter(|line| !line.trim().is_empty()).collect();
+    let shown = if output.verbose { lines.len() } else { lines.len().min(SHOWN_LINES) };
+    for line in &lines[..shown] {
+        output.line(format!("   {line}"))?;
+    }
+    if shown < lines.len() {
+        output.line(format!("   {FAINT}… {} more lines{FAINT:#}", lines.len() - shown))?;
+    }
+    output.line(format!("   {LINK}{}{LINK:#}\n", chunk.url))
+}
+
+fn footer(response: &SearchResponse, output: &Output) {
+    let judgement = match response.confidence {
+        Confidence::High => format!("{GOOD}high confidence{GOOD:#}"),
+        Confidence::Low => format!("{WARN}low confidence: the book may not cover this{WARN:#}"),
+        Confidence::None => format!("{WARN}nothing found{WARN:#}"),
+    };
+    output.note(format!(
+        "{judgement} {FAINT}· relevance {:.2} · {} passages considered · {:.0} ms{FAINT:#}",
+        response.relevance, response.total_found, response.query_time_ms
+    ));
+}

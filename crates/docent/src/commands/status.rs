@@ -1,0 +1,66 @@
+//! `docent status`: what is in the index.
+
+use std::path::Path;
+
+use docent_core::index::Description;
+use serde::Serialize;
+
+use crate::compose;
+use crate::exit::Failure;
+use crate::output::{FAINT, Output, STRONG};
+use crate::settings::Settings;
+
+#[derive(Serialize)]
+struct Status<'a> {
+    sample: bool,
+    index: String,
+    bytes: u64,
+    #[serde(flatten)]
+    description: &'a Description,
+}
+
+/// Runs the command.
+pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
+    let book = compose::book(settings).await?;
+    let folder = settings.index_folder()?;
+    let description = &book.description;
+    let status = Status {
+        sample: book.is_sample,
+        index: if book.is_sample { "inside the program".to_owned() } else { folder.display().to_string() },
+        bytes: if book.is_sample { 0 } else { folder_size(&folder) },
+        description,
+    };
+    if output.json {
+        return output.object(&status);
+    }
+    if book.is_sample {
+        output.note(format!("{FAINT}no book ingested yet; this is the sample book{FAINT:#}"));
+    }
+    let line = |name: &str, value: String| output.line(format!("{STRONG}{name:<10}{STRONG:#} {value}"));
+    line("index", status.index.clone())?;
+    line("version", match description.created_at.as_str() {
+        "" => description.version.clone(),
+        time => format!("{}, published {time}", description.version),
+    })?;
+    line("pages", description.pages.to_string())?;
+    line("passages", description.chunks.to_string())?;
+    line("modules", description.modules.keys().cloned().collect::<Vec<_>>().join(", "))?;
+    line("language", description.language.to_string())?;
+    line("embedder", description.embedder.to_string())?;
+    if !book.is_sample {
+        line("size", format!("{:.1} MB on disk", status.bytes as f64 / 1e6))?;
+        line("sources", description.sources.join(", "))?;
+    }
+    Ok(())
+}
+
+fn folder_size(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => folder_size(&entry.path()),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}

@@ -1,0 +1,133 @@
+//! Puts the parts together as configured. The only file that names concrete types.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use docent_backends::embed::local::LocalEmbedder;
+use docent_backends::index::embedded::EmbeddedIndex;
+use docent_core::embed::{EmbedError, Embedder};
+use docent_core::index::{Description, Index, IndexError};
+use docent_core::retrieve::{RetrieveError, Retriever};
+
+use crate::exit::{Exit, Failure};
+use crate::sample;
+use crate::settings::{EmbedderKind, Settings};
+
+/// A book that can be searched.
+pub struct Book {
+    /// What it holds.
+    pub description: Description,
+    /// Whether it is the sample book.
+    pub is_sample: bool,
+    /// Finds passages.
+    pub retriever: Retriever,
+}
+
+/// The embedder that is configured; none searches by keywords alone.
+pub fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, Failure> {
+    let embedder = match settings.embedder.kind {
+        EmbedderKind::None => return Ok(None),
+        EmbedderKind::Local => LocalEmbedder::bundled(),
+        EmbedderKind::Onnx => LocalEmbedder::from_folder(settings.embedder.folder.as_deref().unwrap_or(".".as_ref())),
+    };
+    Ok(Some(Arc::new(embedder.map_err(embed_failure)?)))
+}
+
+/// The ingested book, or the sample book when there is none.
+pub async fn book(settings: &Settings) -> Result<Book, Failure> {
+    let folder = settings.index_folder()?;
+    // The model and the index are read at the same time: both matter to a cold start.
+    let (embedder, opened) = std::thread::scope(|scope| {
+        let embedder = scope.spawn(|| embedder(settings));
+        let opened = EmbeddedIndex::open(&folder);
+        (embedder.join(), opened)
+    });
+    let embedder = embedder.map_err(|_| Failure::new(Exit::Failed, "the embedder could not be loaded"))??;
+    let (index, is_sample) = match opened {
+        Ok(index) => (index, false),
+        Err(IndexError::Empty) => (sample_index(embedder.as_deref())?, true),
+        Err(error) => return Err(index_failure(error)),
+    };
+    let description = index.describe().await.map_err(index_failure)?;
+    let embedder = matching(embedder, &description)?;
+    let retriever =
+        Retriever::new(Arc::new(index), embedder, description.language, settings.retrieval.settings(), clock);
+    Ok(Book { description, is_sample, retriever })
+}
+
+fn sample_index(embedder: Option<&dyn Embedder>) -> Result<EmbeddedIndex, Failure> {
+    match embedder {
+        Some(embedder) => sample::index(Some(embedder), embedder),
+        // Passages are cut by the bundled model's tokens whether or not it embeds them.
+        None => sample::index(None, &LocalEmbedder::bundled().map_err(embed_failure)?),
+    }
+}
+
+/// The embedder, if it is the one that made the index's vectors.
+pub fn matching(embedder: Option<Arc<dyn Embedder>>, index: &Description) -> Result<Option<Arc<dyn Embedder>>, Failure> {
+    match embedder {
+        Some(embedder) if index.embedder.width > 0 => {
+            if *embedder.id() == index.embedder {
+                return Ok(Some(embedder));
+            }
+            let message =
+                format!("the index was made with {}, but {} is configured", index.embedder, embedder.id());
+            Err(Failure::new(Exit::NotConfigured, message)
+                .hint("run `docent ingest` to embed the book again, or configure the embedder the index was made with"))
+        }
+        // An index without vectors, or no embedder: keywords alone.
+        _ => Ok(None),
+    }
+}
+
+/// Time since the program first asked.
+pub fn clock() -> Duration {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
+/// An index error as the user sees it.
+pub fn index_failure(error: IndexError) -> Failure {
+    let failure = Failure::new(Exit::Failed, &error);
+    match error {
+        IndexError::Empty => Failure { exit: Exit::NotConfigured, ..failure }.hint("run `docent ingest FOLDER`"),
+        IndexError::Damaged(_) | IndexError::OtherFormat { .. } => {
+            failure.hint("run `docent ingest` with the book's sources to build it again")
+        }
+        IndexError::WrongWidth { .. } => {
+            Failure { exit: Exit::NotConfigured, ..failure }.hint("run `docent ingest` to embed the book again")
+        }
+        IndexError::Io { source, .. } => disk_hint(failure, &source),
+        _ => failure,
+    }
+}
+
+fn disk_hint(failure: Failure, error: &std::io::Error) -> Failure {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => failure
+            .hint("free some space and run the same command again: what was done is kept, and the old index still answers"),
+        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+            failure.hint("check who may write there, or choose another folder with --data-dir")
+        }
+        _ => failure,
+    }
+}
+
+/// An embedder error as the user sees it.
+pub fn embed_failure(error: EmbedError) -> Failure {
+    let exit = match error {
+        EmbedError::Unavailable(_) => Exit::Unavailable,
+        EmbedError::Unusable(_) => Exit::NotConfigured,
+        _ => Exit::Failed,
+    };
+    Failure::new(exit, error)
+}
+
+/// A retrieval error as the user sees it.
+pub fn retrieve_failure(error: RetrieveError) -> Failure {
+    match error {
+        RetrieveError::Embed(error) => embed_failure(error),
+        RetrieveError::Index(error) => index_failure(error),
+        other => Failure::new(Exit::Failed, other),
+    }
+}

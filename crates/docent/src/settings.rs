@@ -1,0 +1,261 @@
+//! What is configured: `docent.toml`, then the environment, then flags; the later wins.
+//!
+//! Invariant: resolved once, before anything runs. Unknown keys and values out of range
+//! are errors that say where they are.
+
+use std::path::{Path, PathBuf};
+
+use docent_core::fuse::Weights;
+use docent_core::query::{DEFAULT_HITS, MOST_HITS};
+use docent_core::retrieve;
+use figment::Figment;
+use figment::providers::{Env, Format, Serialized, Toml};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+
+use crate::cli::Common;
+use crate::exit::{Exit, Failure, nearest};
+
+/// Everything that can be set.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Where the index is kept.
+    pub data_dir: Option<PathBuf>,
+    /// About the book.
+    pub book: Book,
+    /// What turns text into vectors.
+    pub embedder: Embedder,
+    /// How passages are found.
+    pub retrieval: Retrieval,
+    /// OpenAI, by its own variables.
+    pub openai: Service,
+    /// Cohere, by its own variables.
+    pub cohere: Service,
+    /// Qdrant, by its own variables.
+    pub qdrant: Qdrant,
+}
+
+/// `[book]`
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Book {
+    /// Where it is published.
+    pub base_url: Option<String>,
+    /// The generator's rules.
+    pub layout: Option<String>,
+    /// What it is written in.
+    pub language: Option<String>,
+}
+
+/// `[embedder]`
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Embedder {
+    /// Which one.
+    pub kind: EmbedderKind,
+    /// The folder of an `onnx` model.
+    pub folder: Option<PathBuf>,
+}
+
+/// Which embedder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmbedderKind {
+    /// The model inside the program.
+    #[default]
+    Local,
+    /// A sentence model in a folder.
+    Onnx,
+    /// Keywords only.
+    None,
+}
+
+/// `[retrieval]`
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retrieval {
+    /// Passages returned.
+    pub top_k: usize,
+    /// Their least score.
+    pub threshold: f32,
+    /// Where high confidence begins.
+    pub min_relevance_score: f32,
+    /// The share of keywords in the ranking.
+    pub lexical_weight: f32,
+    /// The share of a passage's score that is its page's.
+    pub page_weight: f32,
+    /// Candidates of each kind.
+    pub depth: usize,
+}
+
+impl Default for Retrieval {
+    fn default() -> Self {
+        let settings = retrieve::Settings::default();
+        Self {
+            top_k: DEFAULT_HITS,
+            threshold: 0.0,
+            min_relevance_score: settings.min_relevance,
+            lexical_weight: settings.weights.lexical,
+            page_weight: settings.weights.page,
+            depth: settings.depth,
+        }
+    }
+}
+
+impl Retrieval {
+    /// As the retriever wants it.
+    pub fn settings(&self) -> retrieve::Settings {
+        retrieve::Settings {
+            weights: Weights { lexical: self.lexical_weight, page: self.page_weight },
+            depth: self.depth,
+            min_relevance: self.min_relevance_score,
+        }
+    }
+}
+
+/// `[openai]` and `[cohere]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Service {
+    /// The key; never printed.
+    pub api_key: Option<SecretString>,
+    /// The model.
+    pub model: Option<String>,
+    /// Another address.
+    pub base_url: Option<String>,
+}
+
+/// `[qdrant]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Qdrant {
+    /// The address.
+    pub url: Option<String>,
+    /// The key; never printed.
+    pub api_key: Option<SecretString>,
+    /// The collection.
+    pub collection_name: Option<String>,
+}
+
+/// The variables of other systems that Docent replaces, and the settings they are.
+const FOREIGN_VARIABLES: [(&str, &str); 8] = [
+    ("OPENAI_API_KEY", "openai.api_key"),
+    ("OPENAI_MODEL", "openai.model"),
+    ("OPENAI_BASE_URL", "openai.base_url"),
+    ("COHERE_API_KEY", "cohere.api_key"),
+    ("COHERE_MODEL", "cohere.model"),
+    ("QDRANT_URL", "qdrant.url"),
+    ("QDRANT_API_KEY", "qdrant.api_key"),
+    ("QDRANT_COLLECTION_NAME", "qdrant.collection_name"),
+];
+
+/// The file read when no other is named.
+pub const DEFAULT_FILE: &str = "docent.toml";
+
+impl Settings {
+    /// Puts file, environment and flags together.
+    pub fn resolve(flags: &Common) -> Result<Self, Failure> {
+        if let Some(file) = &flags.config
+            && !file.is_file()
+        {
+            let message = format!("the configuration file {} does not exist", file.display());
+            return Err(Failure::new(Exit::NotConfigured, message));
+        }
+        let file = flags.config.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
+        let mut figment = Figment::new();
+        if file.is_file() {
+            figment = figment.merge(Toml::file_exact(&file));
+        }
+        for (variable, setting) in FOREIGN_VARIABLES {
+            if let Some(value) = std::env::var(variable).ok().filter(|value| !value.trim().is_empty()) {
+                figment = figment.merge(Serialized::default(setting, value));
+            }
+        }
+        // Variables for the project's own tests are not settings.
+        let own = Env::prefixed("DOCENT_").filter(|key| !key.starts_with("test_")).split("__");
+        figment = figment.merge(own);
+        if let Some(folder) = &flags.data_dir {
+            figment = figment.merge(Serialized::default("data_dir", folder));
+        }
+        let settings: Self = figment.extract().map_err(|error| explain(&error, &file))?;
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// The folder the index is kept in.
+    pub fn data_dir(&self) -> Result<PathBuf, Failure> {
+        if let Some(folder) = &self.data_dir {
+            return Ok(folder.clone());
+        }
+        directories::ProjectDirs::from("", "", "docent").map(|folders| folders.data_dir().to_owned()).ok_or_else(|| {
+            Failure::new(Exit::NotConfigured, "there is no home folder to keep the index in").hint("name one with --data-dir")
+        })
+    }
+
+    /// The folder of the embedded index.
+    pub fn index_folder(&self) -> Result<PathBuf, Failure> {
+        Ok(self.data_dir()?.join("index"))
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        let retrieval = &self.retrieval;
+        let shares = [
+            ("retrieval.threshold", retrieval.threshold),
+            ("retrieval.min_relevance_score", retrieval.min_relevance_score),
+            ("retrieval.lexical_weight", retrieval.lexical_weight),
+            ("retrieval.page_weight", retrieval.page_weight),
+        ];
+        for (name, value) in shares {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(out_of_range(name, "0.0 and 1.0", value));
+            }
+        }
+        if !(1..=MOST_HITS).contains(&retrieval.top_k) {
+            return Err(out_of_range("retrieval.top_k", "1 and 100", retrieval.top_k));
+        }
+        if !(1..=10_000).contains(&retrieval.depth) {
+            return Err(out_of_range("retrieval.depth", "1 and 10000", retrieval.depth));
+        }
+        if self.embedder.kind == EmbedderKind::Onnx && self.embedder.folder.is_none() {
+            return Err(Failure::new(Exit::NotConfigured, "embedder.kind is `onnx` but embedder.folder is not set")
+                .hint("set embedder.folder to a folder with model.onnx and tokenizer.json"));
+        }
+        Ok(())
+    }
+}
+
+fn out_of_range(name: &str, range: &str, value: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::NotConfigured, format!("{name} must be between {range}, got {value}"))
+}
+
+/// Says where a bad setting is and, for a misspelt one, what it may have been.
+fn explain(error: &figment::Error, file: &Path) -> Failure {
+    use figment::error::Kind;
+    let path = error.path.join(".");
+    let at = match error.metadata.as_ref().map(|metadata| metadata.name.to_string()) {
+        Some(name) if name.contains("TOML") => file.display().to_string(),
+        Some(name) if name.contains("environment") => "the environment".to_owned(),
+        _ => "the settings".to_owned(),
+    };
+    match &error.kind {
+        Kind::UnknownField(name, known) => {
+            let failure = Failure::new(Exit::NotConfigured, format!("unknown setting `{path}` in {at}"));
+            match nearest(name, known.iter().copied()) {
+                Some(near) => failure.hint(format!("did you mean `{near}`?")),
+                None => failure.hint(format!("known here are {}", known.join(", "))),
+            }
+        }
+        // The value itself is left out: it may be a secret.
+        Kind::InvalidType(_, expected) => {
+            Failure::new(Exit::NotConfigured, format!("`{path}` in {at} must be {expected}"))
+        }
+        Kind::UnknownVariant(_, known) => {
+            Failure::new(Exit::NotConfigured, format!("`{path}` in {at} must be one of {}", known.join(", ")))
+        }
+        Kind::Message(message) => {
+            Failure::new(Exit::NotConfigured, format!("{at}: {}", message.lines().next().unwrap_or_default()))
+        }
+        other => Failure::new(Exit::NotConfigured, format!("`{path}` in {at}: {other}")),
+    }
+}
