@@ -1,0 +1,428 @@
+//! What starts with two dots: directives, targets, footnotes and comments.
+//!
+//! Invariant: the name and the options of a directive never show; its argument shows only
+//! where the published page shows it.
+
+use super::lines::{self, dedented, indented_end};
+use super::{Parser, Place, block, inline, table};
+
+/// Includes inside includes; deeper is a cycle.
+const DEEPEST_INCLUDE: usize = 8;
+
+/// All includes of one page, so that files including each other twice do not explode.
+const MOST_INCLUDES: usize = 256;
+
+/// A directive as it is written.
+struct Directive<'a> {
+    argument: &'a str,
+    /// Lines directly below the name, before any option.
+    head: Vec<&'a str>,
+    options: Vec<(&'a str, &'a str)>,
+    content: Vec<&'a str>,
+}
+
+impl<'a> Directive<'a> {
+    fn new(argument: &'a str, below: &[&'a str]) -> Self {
+        let below = dedented(below);
+        let end = block::paragraph_end(&below, 0);
+        let options = below[..end].iter().position(|line| lines::field(line).is_some()).unwrap_or(end);
+        Self {
+            argument,
+            head: below[..options].to_vec(),
+            options: below[options..end].iter().filter_map(|line| lines::field(line)).collect(),
+            content: below[end..].to_vec(),
+        }
+    }
+
+    fn option(&self, name: &str) -> Option<&'a str> {
+        self.options.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
+    }
+
+    /// The argument over all its lines.
+    fn title(&self) -> String {
+        let mut lines = vec![self.argument];
+        lines.extend(&self.head);
+        block::joined(&lines)
+    }
+
+    /// The content of a directive that takes no argument: what follows the name belongs to it.
+    fn whole(&self) -> Vec<&'a str> {
+        let mut lines = vec![self.argument];
+        lines.extend(&self.head);
+        lines.extend(&self.content);
+        lines
+    }
+
+    /// The content of a directive whose argument is one word.
+    fn body(&self) -> Vec<&'a str> {
+        let mut lines = self.head.clone();
+        lines.extend(&self.content);
+        lines
+    }
+}
+
+impl Parser<'_> {
+    /// Reads the explicit markup that starts at `at`; returns where it ends.
+    pub(super) fn explicit(&mut self, lines: &[&str], at: usize, place: Place) -> usize {
+        let text = lines[at][2..].trim_start();
+        if text.is_empty() && lines.get(at + 1).is_none_or(|next| next.is_empty()) {
+            return at + 1;
+        }
+        let end = indented_end(lines, at + 1);
+        let below = &lines[at + 1..end];
+        if let Some(target) = text.strip_prefix('_') {
+            self.target(target);
+        } else if let Some((label, note)) = text.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+            self.footnote(label, note, below, place);
+        } else if let Some((name, argument)) = lines::directive(text) {
+            self.directive(&name.to_lowercase(), &Directive::new(argument, below), place);
+        }
+        // Anything else is a comment or the definition of a substitution.
+        end
+    }
+
+    /// A target shows nothing but takes an id, which a heading with the same words then cannot have.
+    fn target(&mut self, text: &str) {
+        let name = match text.strip_prefix('`') {
+            Some(quoted) => quoted.split_once('`').map(|(name, _)| name),
+            None => text.split_once(": ").map(|(name, _)| name).or_else(|| text.strip_suffix(':')),
+        };
+        if let Some(name) = name {
+            self.anchors.next(name.trim_matches('_'), None);
+        }
+    }
+
+    fn footnote(&mut self, label: &str, note: &str, below: &[&str], place: Place) {
+        let is_citation = label.starts_with(|c: char| c.is_alphabetic());
+        self.anchors.next(if is_citation { label } else { "" }, None);
+        let mut body = vec![note];
+        body.extend(dedented(below));
+        if !label.starts_with(['#', '*']) {
+            self.output.label(&format!("[{label}] "));
+        }
+        self.blocks(&body, place.inside());
+        self.output.close_term();
+    }
+
+    fn directive(&mut self, name: &str, directive: &Directive<'_>, place: Place) {
+        match name {
+            "toctree" | "raw" | "image" | "meta" | "index" | "default-role" | "role" | "title"
+            | "sectnum" | "tabularcolumns" | "redirect-from" | "sectionauthor" | "codeauthor" | "program"
+            | "currentmodule" | "py:currentmodule" | "graphviz" | "digraph" | "mermaid" | "uml"
+            | "plantuml" | "todo" | "todolist" | "testsetup" | "testcleanup" | "namespace"
+            | "cpp:namespace" | "unicode" | "date" | "header" | "footer" | "target-notes" | "video"
+            | "youtube" => {}
+            "contents" => {
+                let title = directive.title();
+                self.anchors.next(if title.is_empty() { "contents" } else { &title }, None);
+            }
+            "highlight" => self.highlight = language(directive.argument).to_owned(),
+            "include" => self.include(directive, place),
+            "literalinclude" => self.literal_include(directive),
+            "code-block" | "code" | "sourcecode" | "code-cell" | "jupyter-execute" | "highlightlang" => {
+                self.code(directive.argument, directive);
+            }
+            "console" | "prompt" | "bash" => self.code(name, directive),
+            "doctest" | "testcode" | "ipython" => self.code("python", directive),
+            "parsed-literal" | "testoutput" | "productionlist" => self.literal(directive),
+            "math" => self.output.code("", &dedented(&directive.whole())),
+            "code-tab" => {
+                let (language, title) =
+                    directive.argument.split_once(' ').unwrap_or((directive.argument, ""));
+                self.labelled(title);
+                self.code(language, directive);
+            }
+            "list-table" => self.list_table(directive, place),
+            "csv-table" => self.csv_table(directive, place),
+            "figure" => self.blocks(&directive.content, place.inside()),
+            "only" | "ifconfig" => self.blocks(&directive.content, place.through()),
+            "container" | "tabs" | "tab-set" | "compound" | "hlist" | "grid" | "rst-class" | "cssclass"
+            | "glossary" | "autosummary" | "tab-set-code" => self.blocks(&directive.content, place.inside()),
+            "epigraph" | "highlights" | "pull-quote" | "centered" | "rubric" => {
+                self.blocks(&directive.whole(), place.inside());
+            }
+            "tab" | "group-tab" | "tab-item" | "dropdown" | "details" | "collapse" | "topic" | "sidebar"
+            | "table" | "grid-item-card" | "card" => {
+                self.labelled(&directive.title());
+                self.blocks(&directive.content, place.inside());
+            }
+            "versionadded" => self.version("New in version", directive, place),
+            "versionchanged" => self.version("Changed in version", directive, place),
+            "versionremoved" => self.version("Removed in version", directive, place),
+            "deprecated" => self.version("Deprecated since version", directive, place),
+            "admonition" => {
+                let title = self.words(&directive.title());
+                self.note(&title, &directive.content, place);
+            }
+            name if let Some(title) = note_title(name) => self.note(title, &directive.whole(), place),
+            name if is_signature(name) => self.signature(directive, place),
+            _ => {
+                let argument = self.words(&directive.title());
+                self.output.paragraph(&argument);
+                self.blocks(&directive.content, place.inside());
+            }
+        }
+    }
+
+    /// A line of text that names what follows, such as `Linux:`.
+    fn labelled(&mut self, title: &str) {
+        let words = self.words(title);
+        if !words.is_empty() {
+            self.output.paragraph(&format!("{}:", words.trim_end_matches(':')));
+        }
+    }
+
+    fn note(&mut self, title: &str, body: &[&str], place: Place) {
+        let lists = self.output.open_note(title);
+        self.blocks(body, place.inside());
+        self.output.close_note(lists);
+    }
+
+    fn version(&mut self, said: &str, directive: &Directive<'_>, place: Place) {
+        let (version, text) = directive.argument.split_once(' ').unwrap_or((directive.argument, ""));
+        let mut body = vec![text];
+        body.extend(directive.body());
+        self.output.term(&format!("{said} {version}"));
+        self.blocks(&body, place.inside());
+        self.output.close_term();
+    }
+
+    /// The names of an API, each on a line of its own, and what is said about them.
+    fn signature(&mut self, directive: &Directive<'_>, place: Place) {
+        let names = [directive.argument].into_iter().chain(directive.head.iter().copied());
+        for name in names.map(str::trim).filter(|name| !name.is_empty()) {
+            self.output.paragraph(&inline::code(name));
+        }
+        self.blocks(&directive.content, place.inside());
+    }
+
+    fn code(&mut self, written: &str, directive: &Directive<'_>) {
+        if let Some(caption) = directive.option("caption") {
+            self.labelled(caption);
+        }
+        let language = if written.is_empty() { self.highlight.clone() } else { language(written).to_owned() };
+        self.output.code(&language, &dedented(&directive.body()));
+    }
+
+    /// Code whose substitutions are carried out.
+    fn literal(&mut self, directive: &Directive<'_>) {
+        let mut text = dedented(&directive.whole()).join("\n");
+        for (name, value) in &self.substitutions {
+            text = text.replace(&format!("|{name}|"), value);
+        }
+        self.output.code("", &text.lines().collect::<Vec<_>>());
+    }
+
+    fn include(&mut self, directive: &Directive<'_>, place: Place) {
+        let name = directive.argument;
+        // Files that come with docutils hold nothing but signs.
+        if name.starts_with('<') {
+            return;
+        }
+        let path = self.resolved(name);
+        let Some(text) = self.loaded(name, &path) else { return };
+        let text = selected(&text, directive);
+        if directive.option("literal").is_some() || directive.option("code").is_some() {
+            let language = language(directive.option("code").unwrap_or_default());
+            return self.output.code(language, &text.lines().collect::<Vec<_>>());
+        }
+        self.including.push(path);
+        self.text(&text, place.through());
+        self.including.pop();
+    }
+
+    fn literal_include(&mut self, directive: &Directive<'_>) {
+        let path = self.resolved(directive.argument);
+        let Some(text) = self.loaded(directive.argument, &path) else { return };
+        if let Some(caption) = directive.option("caption") {
+            self.labelled(caption);
+        }
+        let text = lines::spaced(&selected(&text, directive)).into_owned();
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        let language = language(directive.option("language").unwrap_or_default()).to_owned();
+        self.output.code(&language, &dedented(&lines));
+    }
+
+    /// A name inside an included file is relative to that file. One file has one path, or a
+    /// cycle would not be noticed.
+    fn resolved(&self, name: &str) -> String {
+        let path = match self.including.last().and_then(|file| file.rsplit_once('/')) {
+            Some((folder, _)) if !name.starts_with('/') => format!("{folder}/{name}"),
+            _ => name.to_owned(),
+        };
+        let mut parts: Vec<&str> = Vec::new();
+        for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
+            match parts.last() {
+                Some(last) if part == ".." && *last != ".." => drop(parts.pop()),
+                _ => parts.push(part),
+            }
+        }
+        format!("{}{}", if path.starts_with('/') { "/" } else { "" }, parts.join("/"))
+    }
+
+    fn loaded(&mut self, name: &str, path: &str) -> Option<String> {
+        if self.including.iter().any(|file| file == path) {
+            self.warn(format!("included file includes itself: {name}"));
+            return None;
+        }
+        if self.including.len() >= DEEPEST_INCLUDE || self.included >= MOST_INCLUDES {
+            self.warn(format!("included too deeply: {name}"));
+            return None;
+        }
+        self.included += 1;
+        let text = (self.load)(path);
+        if text.is_none() {
+            self.warn(format!("included file not found: {name}"));
+        }
+        text
+    }
+
+    /// A file shown in ten pieces is missing once.
+    fn warn(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// A list of rows, each a list of cells.
+    fn list_table(&mut self, directive: &Directive<'_>, place: Place) {
+        self.labelled(&directive.title());
+        let owned = |cell: Vec<&str>| cell.into_iter().map(str::to_owned).collect();
+        let rows =
+            items(&directive.content).iter().map(|row| items(row).into_iter().map(owned).collect()).collect();
+        self.table(rows, headers(directive), place);
+    }
+
+    fn csv_table(&mut self, directive: &Directive<'_>, place: Place) {
+        self.labelled(&directive.title());
+        let text = match directive.option("file") {
+            Some(file) => {
+                let path = self.resolved(file);
+                self.loaded(file, &path).unwrap_or_default()
+            }
+            None => directive.content.join("\n"),
+        };
+        let separator = match directive.option("delim") {
+            Some("tab") => '\t',
+            Some("space") => ' ',
+            delimiter => delimiter.and_then(|text| text.chars().next()).unwrap_or(','),
+        };
+        let mut records = table::records(&text, separator);
+        let mut headers = headers(directive);
+        if let Some(header) = directive.option("header") {
+            let mut titles = table::records(header, separator);
+            headers += titles.len();
+            titles.append(&mut records);
+            records = titles;
+        }
+        let cell = |value: String| value.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
+        let rows = records.into_iter().map(|record| record.into_iter().map(cell).collect()).collect();
+        self.table(rows, headers, place);
+    }
+}
+
+/// The lines of each item of a bullet list.
+fn items<'a>(lines: &[&'a str]) -> Vec<Vec<&'a str>> {
+    let lines = dedented(lines);
+    let mut items = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        let Some((_, text)) = lines::bullet(lines[at]) else {
+            at += 1;
+            continue;
+        };
+        let (body, end) = lines::item(&lines, at, text);
+        items.push(body);
+        at = end;
+    }
+    items
+}
+
+fn headers(directive: &Directive<'_>) -> usize {
+    directive.option("header-rows").and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// The part of an included file that the options ask for.
+fn selected(text: &str, directive: &Directive<'_>) -> String {
+    let mut text = text;
+    if let Some(mark) = directive.option("start-after").filter(|mark| !mark.is_empty())
+        && let Some(at) = text.find(mark)
+    {
+        text = text[at + mark.len()..].split_once('\n').map_or("", |(_, rest)| rest);
+    }
+    if let Some(mark) = directive.option("end-before").filter(|mark| !mark.is_empty())
+        && let Some(at) = text.find(mark)
+    {
+        text = &text[..text[..at].rfind('\n').map_or(0, |end| end + 1)];
+    }
+    let Some(wanted) = directive.option("lines") else { return text.to_owned() };
+    let lines: Vec<&str> = text.lines().collect();
+    let mut out: Vec<&str> = Vec::new();
+    for part in wanted.split(',') {
+        let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
+        let first = first.trim().parse().unwrap_or(1_usize).max(1);
+        let last = last.trim().parse().unwrap_or(lines.len()).min(lines.len());
+        if out.len() < lines.len() {
+            out.extend(lines.get(first - 1..last).unwrap_or_default());
+        }
+    }
+    out.join("\n")
+}
+
+fn language(written: &str) -> &str {
+    match written.split_whitespace().next().unwrap_or_default() {
+        "none" | "default" => "",
+        name => name,
+    }
+}
+
+fn note_title(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "note" => "Note",
+        "warning" => "Warning",
+        "tip" => "Tip",
+        "important" => "Important",
+        "caution" => "Caution",
+        "danger" => "Danger",
+        "error" => "Error",
+        "attention" => "Attention",
+        "hint" => "Hint",
+        "seealso" => "See also",
+        _ => return None,
+    })
+}
+
+/// Directives that describe a piece of an API.
+fn is_signature(name: &str) -> bool {
+    let (domain, name) = name.rsplit_once(':').unwrap_or(("", name));
+    const NAMES: [&str; 27] = [
+        "function",
+        "class",
+        "method",
+        "classmethod",
+        "staticmethod",
+        "attribute",
+        "property",
+        "data",
+        "exception",
+        "decorator",
+        "decoratormethod",
+        "module",
+        "option",
+        "cmdoption",
+        "envvar",
+        "describe",
+        "object",
+        "confval",
+        "macro",
+        "type",
+        "struct",
+        "union",
+        "enum",
+        "enumerator",
+        "var",
+        "member",
+        "concept",
+    ];
+    !domain.is_empty() || NAMES.contains(&name) || name.starts_with("auto") || name.starts_with("doxygen")
+}

@@ -1,0 +1,164 @@
+//! Tables drawn with signs, and their rows as Markdown writes them.
+//!
+//! Invariant: a cell is cut at the columns of the border above it, counted in characters.
+
+/// A row of cells, each with its lines.
+pub(super) type Row = Vec<Vec<String>>;
+
+/// `+---+---+`
+pub(super) fn is_grid_border(line: &str) -> bool {
+    line.len() > 2
+        && line.starts_with('+')
+        && line.ends_with('+')
+        && line.contains(['-', '='])
+        && line.bytes().all(|c| matches!(c, b'+' | b'-' | b'='))
+}
+
+/// `====  ====`
+pub(super) fn is_simple_border(line: &str) -> bool {
+    line.starts_with('=') && line.trim_end().contains(' ') && line.bytes().all(|c| matches!(c, b'=' | b' '))
+}
+
+/// Where a table that starts at `at` ends: after the border that a blank line follows.
+pub(super) fn simple_end(lines: &[&str], at: usize) -> Option<usize> {
+    let mut borders = 0;
+    for (number, line) in lines.iter().enumerate().skip(at) {
+        if is_simple_border(line) {
+            borders += 1;
+            let ends = lines.get(number + 1).is_none_or(|next| next.is_empty());
+            if borders >= 3 || (borders == 2 && ends) {
+                return Some(number + 1);
+            }
+        }
+    }
+    None
+}
+
+/// The rows between borders, and how many of them are headers.
+pub(super) fn grid(lines: &[&str]) -> (Vec<Row>, usize) {
+    let columns: Vec<usize> = match lines.first() {
+        Some(border) => border.match_indices('+').map(|(at, _)| at).collect(),
+        None => return (Vec::new(), 0),
+    };
+    let mut rows = Vec::new();
+    let mut headers = 0;
+    let mut row: Row = Vec::new();
+    for line in lines.iter().skip(1) {
+        let signs: Vec<char> = line.chars().collect();
+        if line.starts_with('+') || line.contains("+--") || line.contains("+==") {
+            if row.iter().flatten().any(|text| !text.trim().is_empty()) {
+                rows.push(std::mem::take(&mut row));
+            }
+            row.clear();
+            if line.contains("==") {
+                headers = rows.len();
+            }
+            if is_grid_border(line) {
+                continue;
+            }
+        }
+        row.resize(columns.len().saturating_sub(1), Vec::new());
+        let mut start = 0;
+        for (number, pair) in columns.windows(2).enumerate() {
+            // No border at this column: the cell reaches into the next one.
+            if number + 2 < columns.len() && !matches!(signs.get(pair[1]), Some('|' | '+') | None) {
+                continue;
+            }
+            let text: String = signs.iter().take(pair[1]).skip(columns[start] + 1).collect();
+            if !text.trim().chars().all(|c| matches!(c, '-' | '=' | '+')) || text.trim().len() < 3 {
+                row[start].push(text.trim_end().to_owned());
+            }
+            start = number + 1;
+        }
+    }
+    if row.iter().flatten().any(|text| !text.trim().is_empty()) {
+        rows.push(row);
+    }
+    (rows, headers)
+}
+
+/// The rows of a table whose columns are drawn by its first line.
+pub(super) fn simple(lines: &[&str]) -> (Vec<Row>, usize) {
+    let starts: Vec<usize> = match lines.first() {
+        Some(border) => starts_of_runs(border),
+        None => return (Vec::new(), 0),
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    let mut headers = 0;
+    let mut borders = 0;
+    for line in lines {
+        if is_simple_border(line) {
+            borders += 1;
+            if borders == 2 {
+                headers = rows.len();
+            }
+            continue;
+        }
+        // Lines of hyphens join columns, blank ones part rows.
+        if line.is_empty() || line.bytes().all(|c| matches!(c, b'-' | b' ')) {
+            continue;
+        }
+        let signs: Vec<char> = line.chars().collect();
+        let cell = |column: usize| -> String {
+            let end = starts.get(column + 1).copied().unwrap_or(signs.len());
+            signs.iter().take(end).skip(starts[column]).collect::<String>().trim_end().to_owned()
+        };
+        let cells: Vec<String> = (0..starts.len()).map(cell).collect();
+        // The first row below the headers does not go on with them.
+        let is_first = borders == 2 && rows.len() == headers;
+        match rows.last_mut().filter(|_| !is_first && cells[0].trim().is_empty()) {
+            // A row without its first cell goes on with the one above.
+            Some(above) => above.iter_mut().zip(cells).for_each(|(above, cell)| above.push(cell)),
+            None => rows.push(cells.into_iter().map(|cell| vec![cell]).collect()),
+        }
+    }
+    (rows, if borders > 2 { headers } else { 0 })
+}
+
+fn starts_of_runs(border: &str) -> Vec<usize> {
+    let signs = border.as_bytes();
+    (0..signs.len()).filter(|at| signs[*at] == b'=' && (*at == 0 || signs[at - 1] != b'=')).collect()
+}
+
+/// Records of comma-separated values.
+pub(super) fn records(text: &str, separator: char) -> Vec<Vec<String>> {
+    let mut records = Vec::new();
+    let mut record = Vec::new();
+    let mut value = String::new();
+    let mut quoted = false;
+    let mut signs = text.chars().peekable();
+    while let Some(sign) = signs.next() {
+        match sign {
+            '"' if quoted && signs.peek() == Some(&'"') => {
+                signs.next();
+                value.push('"');
+            }
+            '"' if quoted || value.trim().is_empty() => quoted = !quoted,
+            '\n' if !quoted => {
+                record.push(std::mem::take(&mut value));
+                records.push(std::mem::take(&mut record));
+            }
+            sign if sign == separator && !quoted => record.push(std::mem::take(&mut value)),
+            sign => value.push(sign),
+        }
+    }
+    record.push(value);
+    records.push(record);
+    records.retain(|record| record.iter().any(|value| !value.trim().is_empty()));
+    records
+}
+
+/// A row a line, with a rule below the headers.
+pub(super) fn rendered(rows: &[Vec<String>], headers: usize) -> String {
+    let mut lines = Vec::with_capacity(rows.len() + 1);
+    for (number, row) in rows.iter().enumerate() {
+        if row.iter().all(String::is_empty) {
+            continue;
+        }
+        lines.push(format!("| {} |", row.join(" | ")));
+        if number + 1 == headers {
+            lines.push(format!("|{}", " --- |".repeat(row.len())));
+        }
+    }
+    lines.join("\n")
+}
