@@ -27,9 +27,6 @@ use crate::index::embedded::journal::{Journal, Key, key};
 use crate::source::{self, SourceError};
 pub use changes::{Changes, page_record};
 
-/// Passages embedded between two writes to the journal.
-const BATCH: usize = 64;
-
 /// Without an embedder to ask, a token is taken for this many characters.
 const CHARACTERS_PER_TOKEN: usize = 4;
 
@@ -328,7 +325,7 @@ impl Embedding<'_> {
         report.reused = chunks.len() - wanted.len();
         let mut done = 0;
         self.progress.embedded(done, wanted.len());
-        for batch in wanted.chunks(BATCH) {
+        for batch in wanted.chunks(self.embedder.batch_size().max(1)) {
             let texts: Vec<&str> = batch.iter().map(|(_, text)| *text).collect();
             let vectors = self.embedder.embed(&texts, Purpose::Passage).await?;
             if let Some(odd) = vectors.iter().find(|vector| vector.len() != width) {

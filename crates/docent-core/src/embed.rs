@@ -53,6 +53,9 @@ pub trait Embedder: Send + Sync {
     /// The longest text it reads, in its own tokens; what is longer is cut off.
     fn max_tokens(&self) -> usize;
 
+    /// How many texts are best given to one call.
+    fn batch_size(&self) -> usize;
+
     /// How many tokens it reads in `text`, without the marks it adds around it.
     fn count_tokens(&self, text: &str) -> usize;
 

@@ -22,4 +22,5 @@ pub mod terms;
 pub mod sentence;
 
 #[cfg(any(test, feature = "testing"))]
+#[allow(clippy::unwrap_used)]
 pub mod testing;

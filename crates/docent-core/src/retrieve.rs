@@ -199,3 +199,61 @@ fn without_repetitions(fused: Vec<Fused>, most: usize) -> Vec<Fused> {
 fn are_neighbours(a: &Chunk, b: &Chunk) -> bool {
     a.document_id == b.document_id && a.section == b.section && a.index.abs_diff(b.index) == 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{LetterEmbedder, MemoryIndex, chunk};
+
+    fn book(chunks: Vec<Chunk>) -> Retriever {
+        let chunks = chunks
+            .into_iter()
+            .map(|chunk| {
+                let vector = LetterEmbedder::vector(&chunk.embedded_text());
+                (chunk, vector)
+            })
+            .collect();
+        let embedder: Arc<dyn Embedder> = Arc::new(LetterEmbedder::default());
+        let settings = Settings::default();
+        Retriever::new(Arc::new(MemoryIndex::new(chunks)), Some(embedder), Language::default(), settings, || Duration::ZERO)
+    }
+
+    async fn found(retriever: &Retriever, text: &str, top_k: usize, threshold: f32) -> Retrieved {
+        retriever.search(&Question::new(text, top_k, threshold, None).unwrap()).await.unwrap()
+    }
+
+    fn names(retrieved: &Retrieved) -> Vec<String> {
+        retrieved.hits.iter().map(|hit| format!("{}/{}", hit.chunk.document_id, hit.chunk.index)).collect()
+    }
+
+    #[tokio::test]
+    async fn neighbours_in_a_section_are_one_hit() {
+        let mut chunks = vec![chunk("a", 0, "node graph"), chunk("a", 1, "node graph too"), chunk("b", 0, "pasta")];
+        chunks[1].section = 0;
+        assert_eq!(names(&found(&book(chunks), "node graph", 5, 0.0).await), ["a/0", "b/0"]);
+    }
+
+    #[tokio::test]
+    async fn the_same_words_twice_are_one_hit() {
+        let chunks = vec![chunk("a", 0, "node graph"), chunk("b", 0, "node graph")];
+        assert_eq!(names(&found(&book(chunks), "node graph", 5, 0.0).await).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_threshold_cuts_and_nothing_left_is_no_confidence() {
+        let retriever = book(vec![chunk("a", 0, "node graph")]);
+        let all = found(&retriever, "node graph", 5, 0.0).await;
+        assert_eq!((all.hits.len(), all.confidence), (1, Confidence::High));
+        let none = found(&retriever, "node graph", 5, 1.0).await;
+        assert_eq!((none.hits.len(), none.confidence), (0, Confidence::None));
+    }
+
+    #[tokio::test]
+    async fn scores_descend_from_the_relevance_of_the_whole() {
+        let chunks = (0..9).map(|number| chunk(&format!("p{number}"), 0, &"node graph ".repeat(number + 1))).collect();
+        let retrieved = found(&book(chunks), "what is a graph", 5, 0.0).await;
+        assert_eq!(retrieved.hits.len(), 5);
+        assert!(retrieved.hits.windows(2).all(|pair| pair[0].score >= pair[1].score));
+        assert!(retrieved.hits[0].score <= retrieved.relevance);
+    }
+}

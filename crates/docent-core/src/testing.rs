@@ -2,11 +2,18 @@
 //!
 //! Invariant: a suite knows nothing of the implementation it runs against.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::chunk::Chunk;
+use crate::embed::{EmbedError, Embedder, EmbedderId, Purpose, Vector};
+use crate::index::{Candidate, Candidates, Description, Filter, Index, IndexError, IndexQuery, ModuleSize};
+use crate::language::Language;
+use crate::terms::Analyzer;
 
-/// A chunk on `page` at `index`.
+/// A chunk on `page` at `index`, in module `m`.
 pub fn chunk(page: &str, index: u32, content: &str) -> Chunk {
     Chunk {
         id: Uuid::new_v5(&Uuid::NAMESPACE_URL, format!("{page}/{index}").as_bytes()),
@@ -20,5 +27,199 @@ pub fn chunk(page: &str, index: u32, content: &str) -> Chunk {
         module_name: "m".to_owned(),
         content: content.to_owned(),
         token_count: content.split_whitespace().count() as u32,
+    }
+}
+
+/// An embedder without a model: texts with the same letters are close.
+#[derive(Debug)]
+pub struct LetterEmbedder {
+    id: EmbedderId,
+}
+
+impl Default for LetterEmbedder {
+    fn default() -> Self {
+        Self { id: EmbedderId { name: "test/letters".to_owned(), width: 26 } }
+    }
+}
+
+impl LetterEmbedder {
+    /// The vector of a text.
+    pub fn vector(text: &str) -> Vector {
+        let mut counts = vec![0f32; 26];
+        for letter in text.bytes().filter(u8::is_ascii_alphabetic) {
+            counts[usize::from(letter.to_ascii_lowercase() - b'a')] += 1.0;
+        }
+        let length = counts.iter().map(|count| count * count).sum::<f32>().sqrt().max(1e-9);
+        counts.into_iter().map(|count| count / length).collect()
+    }
+}
+
+#[async_trait]
+impl Embedder for LetterEmbedder {
+    fn id(&self) -> &EmbedderId {
+        &self.id
+    }
+
+    fn max_tokens(&self) -> usize {
+        64
+    }
+
+    fn batch_size(&self) -> usize {
+        4
+    }
+
+    fn count_tokens(&self, text: &str) -> usize {
+        text.split_whitespace().count()
+    }
+
+    async fn embed(&self, texts: &[&str], _: Purpose) -> Result<Vec<Vector>, EmbedError> {
+        Ok(texts.iter().map(|text| Self::vector(text)).collect())
+    }
+}
+
+/// An index without a disk or a clever idea: it looks at every chunk.
+#[derive(Debug)]
+pub struct MemoryIndex {
+    chunks: Vec<(Arc<Chunk>, Vector)>,
+    analyzer: Analyzer,
+}
+
+impl MemoryIndex {
+    /// An index of these chunks and their vectors.
+    pub fn new(chunks: Vec<(Chunk, Vector)>) -> Self {
+        let chunks = chunks.into_iter().map(|(chunk, vector)| (Arc::new(chunk), vector)).collect();
+        Self { chunks, analyzer: Analyzer::new(Language::default()) }
+    }
+
+    fn ranked(&self, filter: &Filter, depth: usize, score: impl Fn(&Chunk, &[f32]) -> f32) -> Vec<Candidate> {
+        let allowed = |chunk: &Chunk| filter.module.as_ref().is_none_or(|module| chunk.module_name == *module);
+        let mut candidates: Vec<Candidate> = self
+            .chunks
+            .iter()
+            .filter(|(chunk, _)| allowed(chunk))
+            .map(|(chunk, vector)| Candidate { chunk: chunk.clone(), score: score(chunk, vector) })
+            .collect();
+        candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
+        candidates.truncate(depth);
+        candidates
+    }
+}
+
+#[async_trait]
+impl Index for MemoryIndex {
+    async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError> {
+        let terms = self.analyzer.distinct(query.text);
+        let width = self.chunks.first().map_or(0, |(_, vector)| vector.len());
+        if let Some(vector) = query.vector.filter(|vector| vector.len() != width) {
+            return Err(IndexError::WrongWidth { expected: width, actual: vector.len() });
+        }
+        let mut lexical = self.ranked(query.filter, query.depth, |chunk, _| {
+            let found = self.analyzer.distinct(&chunk.embedded_text());
+            terms.iter().filter(|term| found.contains(term)).count() as f32
+        });
+        lexical.retain(|candidate| candidate.score > 0.0);
+        let dense = query.vector.map_or_else(Vec::new, |query_vector| {
+            self.ranked(query.filter, query.depth, |_, vector| vector.iter().zip(query_vector).map(|(a, b)| a * b).sum())
+        });
+        let terms = terms.into_iter().map(|term| (term, 1.0)).collect();
+        Ok(Candidates { lexical, dense, terms, version: "memory".to_owned() })
+    }
+
+    async fn describe(&self) -> Result<Description, IndexError> {
+        let mut modules = std::collections::BTreeMap::<String, ModuleSize>::new();
+        let mut pages = std::collections::BTreeSet::new();
+        for (chunk, _) in &self.chunks {
+            let size = modules.entry(chunk.module_name.clone()).or_default();
+            size.chunks += 1;
+            size.pages += usize::from(pages.insert(&chunk.document_id));
+        }
+        Ok(Description {
+            version: "memory".to_owned(),
+            embedder: LetterEmbedder::default().id,
+            language: Language::default(),
+            pages: pages.len(),
+            chunks: self.chunks.len(),
+            modules,
+            sources: Vec::new(),
+            created_at: String::new(),
+        })
+    }
+}
+
+/// What every [`Index`] must do. `make` builds one of the given chunks, whose vectors are
+/// [`LetterEmbedder`]'s, in the given order.
+pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn Index>) {
+    let mut chunks = vec![
+        chunk("nodes", 0, "A node is a participant in the graph."),
+        chunk("nodes", 1, "Create one with rclpy.create_node in Python."),
+        chunk("topics", 0, "A topic carries messages; see /cmd_vel."),
+        chunk("pasta", 0, "Boil the water, add salt."),
+    ];
+    chunks[3].module_name = "kitchen".to_owned();
+    let with_vectors = |chunk: &Chunk| (chunk.clone(), LetterEmbedder::vector(&chunk.embedded_text()));
+    let index = make(chunks.iter().map(with_vectors).collect()).await;
+    let everything = Filter::default();
+    let search = async |text: &str, vector: Option<&[f32]>, filter: &Filter, depth: usize| {
+        index.search(&IndexQuery { text, vector, filter, depth }).await
+    };
+    let pages = |candidates: &[Candidate]| -> Vec<String> {
+        candidates.iter().map(|hit| format!("{}/{}", hit.chunk.document_id, hit.chunk.index)).collect()
+    };
+
+    // Keywords: the chunk with the words comes first, one without any is left out.
+    let found = search("participant graph", None, &everything, 10).await.unwrap();
+    assert_eq!(pages(&found.lexical), ["nodes/0"]);
+    assert!(found.dense.is_empty(), "no vector was given");
+
+    // Identifiers are found whole and by part.
+    for (text, page) in [("rclpy.create_node", "nodes/1"), ("cmd_vel", "topics/0"), ("/cmd_vel", "topics/0")] {
+        let found = search(text, None, &everything, 10).await.unwrap();
+        assert_eq!(pages(&found.lexical)[0], page, "{text}");
+    }
+
+    // Vectors: every chunk is ranked, the one with the same text first, with cosine 1.
+    let vector = LetterEmbedder::vector(&chunks[2].embedded_text());
+    let found = search("zzz", Some(&vector), &everything, 10).await.unwrap();
+    assert_eq!(pages(&found.dense)[0], "topics/0");
+    assert!((found.dense[0].score - 1.0).abs() < 1e-3, "{}", found.dense[0].score);
+    assert_eq!(found.dense.len(), 4);
+    assert!(found.dense.windows(2).all(|pair| pair[0].score >= pair[1].score));
+    assert!(found.lexical.is_empty(), "no chunk has the word");
+
+    // What is found is what was put in.
+    assert_eq!(*found.dense[0].chunk, chunks[2]);
+
+    // Depth and module bound both rankings.
+    let found = search("a node or a topic", Some(&vector), &everything, 1).await.unwrap();
+    assert_eq!((found.lexical.len(), found.dense.len()), (1, 1));
+    let kitchen = Filter { module: Some("kitchen".to_owned()) };
+    let found = search("water node", Some(&vector), &kitchen, 10).await.unwrap();
+    assert_eq!((pages(&found.lexical), pages(&found.dense)), (vec!["pasta/0".to_owned()], vec!["pasta/0".to_owned()]));
+    let nowhere = Filter { module: Some("nowhere".to_owned()) };
+    let found = search("node", Some(&vector), &nowhere, 10).await.unwrap();
+    assert!(found.lexical.is_empty() && found.dense.is_empty());
+
+    // The question's terms are reported, known to the book or not.
+    let found = search("node zebra", None, &everything, 10).await.unwrap();
+    let terms: Vec<&str> = found.terms.iter().map(|(term, _)| term.as_str()).collect();
+    assert_eq!(terms, ["node", "zebra"]);
+
+    // A vector of another width is refused, not compared.
+    let refused = search("node", Some(&[1.0, 0.0]), &everything, 10).await;
+    assert!(matches!(refused, Err(IndexError::WrongWidth { .. })));
+
+    // It says what it holds.
+    let description = index.describe().await.unwrap();
+    assert_eq!((description.pages, description.chunks), (3, 4));
+    assert_eq!(description.modules["kitchen"], ModuleSize { pages: 1, chunks: 1 });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_fake_keeps_the_contract() {
+        index_contract(async |chunks| Arc::new(MemoryIndex::new(chunks)) as Arc<dyn Index>).await;
     }
 }

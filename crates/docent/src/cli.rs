@@ -120,10 +120,11 @@ pub struct Eval {
 /// `docent calibrate`
 #[derive(Debug, Args)]
 pub struct Calibrate {
-    /// Folders with corpus.jsonl[.gz] and queries.jsonl: each book with questions it covers
-    #[arg(value_name = "DIR", required = true)]
-    pub folders: Vec<PathBuf>,
-    /// Questions about other things: a JSON line each, with `text` and, optionally, `domain`
+    /// Folders with corpus.jsonl[.gz] and queries.jsonl: each book with questions it covers, and
+    /// the domain among the other questions that is the book's own
+    #[arg(value_name = "DIR[:DOMAIN]", required = true)]
+    pub sets: Vec<String>,
+    /// Questions about other things: a JSON line each, with `question` and `domain`
     #[arg(long, value_name = "FILE", required = true)]
     pub others: PathBuf,
     /// Keep the indexes here and reuse them next time [default: a temporary folder]

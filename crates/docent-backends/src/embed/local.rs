@@ -156,6 +156,11 @@ impl Embedder for LocalEmbedder {
         MAX_TOKENS
     }
 
+    fn batch_size(&self) -> usize {
+        // Enough for the workers to even out, few enough to lose little in a crash.
+        8 * self.shared.workers.current_num_threads()
+    }
+
     fn count_tokens(&self, text: &str) -> usize {
         // Counting must see the whole text, so it goes around the truncation.
         let without_cut = self.shared.tokenizer.encode_fast(text, false);

@@ -1,11 +1,77 @@
-//! `docent calibrate`: fit the relevance model.
+//! `docent calibrate`: fit the relevance model on questions a book covers and questions it does not.
+
+use std::path::Path;
+
+use docent_core::relevance::{Calibration, Signals};
+use serde::Deserialize;
 
 use crate::cli::Calibrate;
-use crate::exit::Failure;
+use crate::compose;
+use crate::eval::fit::{Example, fit, summary};
+use crate::eval::{EvalBook, QuestionSet, open_index, question};
+use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::settings::Settings;
 
+/// A question about something else.
+#[derive(Deserialize)]
+struct Other {
+    #[serde(alias = "text")]
+    question: String,
+    #[serde(default)]
+    domain: String,
+}
+
 /// Runs the command.
-pub async fn run(_settings: &Settings, _arguments: Calibrate, _output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, arguments: Calibrate, output: &Output) -> Result<(), Failure> {
+    let others = read_others(&arguments.others)?;
+    let mut examples = Vec::new();
+    let mut names = Vec::new();
+    for set in &arguments.sets {
+        // `DIR:DOMAIN` says which of the other questions are about this book after all.
+        let (folder, domain) = set.rsplit_once(':').unwrap_or((set, ""));
+        let set = QuestionSet::read(Path::new(folder))?;
+        let kept = arguments.index.as_ref().map(|folder| folder.join(set.name()));
+        let book = open_index(settings, &set, kept.as_deref(), output).await?;
+        let before = examples.len();
+        for (_, text) in &set.queries {
+            examples.push(Example { signals: signals(&book, text).await?, covered: true });
+        }
+        let covered = examples.len() - before;
+        for other in others.iter().filter(|other| domain.is_empty() || other.domain != domain) {
+            examples.push(Example { signals: signals(&book, &other.question).await?, covered: false });
+        }
+        let foreign = examples.len() - before - covered;
+        output.note(format!("{}: {covered} questions it covers, {foreign} it does not", set.name()));
+        names.push(format!("{} ({covered} covered, {foreign} not)", set.name()));
+    }
+    let fitted = Calibration {
+        fitted_on: names.join("; "),
+        command: "docent calibrate DIR[:DOMAIN]… --others FILE --out FILE".to_owned(),
+        ..fit(&examples)
+    };
+    output.object(&fitted)?;
+    output.note(format!("shipped: {}", summary(Calibration::shipped(), &examples, settings.retrieval.min_relevance_score)));
+    output.note(format!("fitted:  {}", summary(&fitted, &examples, settings.retrieval.min_relevance_score)));
+    if let Some(path) = &arguments.out {
+        let text = serde_json::to_string_pretty(&fitted).map_err(anyhow::Error::from)?;
+        std::fs::write(path, text + "\n")
+            .map_err(|error| Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display())))?;
+    }
     Ok(())
+}
+
+async fn signals(book: &EvalBook, text: &str) -> Result<Signals, Failure> {
+    let retrieved = book.retriever.search(&question(text, 5)?).await.map_err(compose::retrieve_failure)?;
+    Ok(retrieved.signals)
+}
+
+fn read_others(path: &Path) -> Result<Vec<Other>, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot read {}: {error}", path.display())))?;
+    let parse = |(line, number): (&str, usize)| {
+        serde_json::from_str(line)
+            .map_err(|error| Failure::new(Exit::Failed, format!("{}, line {number}: {error}", path.display())))
+    };
+    text.lines().zip(1..).map(parse).collect()
 }

@@ -3,6 +3,7 @@
 //! A set is a folder with `corpus.jsonl[.gz]` (`_id`, `title`, `text`, `url`), `queries.jsonl`
 //! (`_id`, `text`) and `qrels.tsv` (`query-id`, `corpus-id`, `score`).
 
+pub mod fit;
 pub mod metrics;
 
 use std::collections::{BTreeMap, HashMap};

@@ -115,3 +115,132 @@ impl Generation {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use docent_core::chunk::Chunk;
+    use docent_core::embed::{EmbedderId, Vector};
+    use docent_core::language::Language;
+    use docent_core::testing::{LetterEmbedder, chunk, index_contract};
+
+    use super::build::{Parts, build, build_in_memory};
+    use super::generation::PageRecord;
+
+    /// Hands the parts of a book made of `chunks` to `make`.
+    fn with_parts<T>(chunks: &[(Chunk, Vector)], make: impl FnOnce(&Parts<'_>) -> T) -> T {
+        let (chunks, vectors): (Vec<Chunk>, Vec<Vector>) = chunks.iter().cloned().unzip();
+        let mut pages: Vec<PageRecord> = Vec::new();
+        for chunk in &chunks {
+            match pages.last_mut() {
+                Some(page) if page.id == chunk.document_id => page.chunks += 1,
+                _ => pages.push(PageRecord {
+                    id: chunk.document_id.clone(),
+                    url: chunk.url.clone(),
+                    title: chunk.page_title.clone(),
+                    module: chunk.module_name.clone(),
+                    chunks: 1,
+                    sections: Default::default(),
+                }),
+            }
+        }
+        make(&Parts {
+            embedder: EmbedderId { name: "test/letters".into(), width: 26 },
+            language: Language::default(),
+            pages: &pages,
+            keys: &vec![0; chunks.len()],
+            chunks: &chunks,
+            vectors: &vectors.concat(),
+            sources: Vec::new(),
+            created_at: "2026-01-01T00:00:00Z".into(),
+        })
+    }
+
+    fn one(content: &str) -> Vec<(Chunk, Vector)> {
+        let chunk = chunk("page", 0, content);
+        let vector = LetterEmbedder::vector(&chunk.embedded_text());
+        vec![(chunk, vector)]
+    }
+
+    #[tokio::test]
+    async fn an_index_on_disk_keeps_the_contract() {
+        let folder = tempfile::tempdir().unwrap();
+        index_contract(async |chunks| {
+            with_parts(&chunks, |parts| build(folder.path(), parts)).unwrap();
+            Arc::new(EmbeddedIndex::open(folder.path()).unwrap()) as Arc<dyn Index>
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn an_index_in_memory_keeps_the_contract() {
+        index_contract(async |chunks| {
+            let generation = with_parts(&chunks, |parts| build_in_memory("memory", parts)).unwrap();
+            Arc::new(EmbeddedIndex::in_memory(generation)) as Arc<dyn Index>
+        })
+        .await;
+    }
+
+    fn answer(index: &EmbeddedIndex) -> String {
+        let query = IndexQuery { text: "node", vector: None, filter: &Default::default(), depth: 5 };
+        index.generation().search(&query).unwrap().lexical[0].chunk.content.clone()
+    }
+
+    #[test]
+    fn an_open_index_moves_to_what_is_published() {
+        let folder = tempfile::tempdir().unwrap();
+        with_parts(&one("old node"), |parts| build(folder.path(), parts)).unwrap();
+        let index = EmbeddedIndex::open(folder.path()).unwrap();
+        assert_eq!(answer(&index), "old node");
+        with_parts(&one("new node"), |parts| build(folder.path(), parts)).unwrap();
+        assert_eq!(answer(&index), "new node");
+    }
+
+    #[test]
+    fn a_broken_new_generation_leaves_the_old_one_answering() {
+        let folder = tempfile::tempdir().unwrap();
+        with_parts(&one("old node"), |parts| build(folder.path(), parts)).unwrap();
+        let index = EmbeddedIndex::open(folder.path()).unwrap();
+        let name = with_parts(&one("new node"), |parts| build(folder.path(), parts)).unwrap();
+        std::fs::remove_file(folder.path().join(name).join("manifest.json")).unwrap();
+        assert_eq!(answer(&index), "old node");
+    }
+
+    #[test]
+    fn generations_nobody_needs_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..5 {
+            with_parts(&one(&format!("node {number}")), |parts| build(folder.path(), parts)).unwrap();
+        }
+        let kept: Vec<bool> = (1..=5).map(|number| folder.path().join(format!("g00000{number}")).exists()).collect();
+        assert_eq!(kept, [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn any_file_cut_or_changed_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = with_parts(&one("a node"), |parts| build(folder.path(), parts)).unwrap();
+        let root = folder.path().join(&name);
+        let manifest = generation::read_manifest(&root).unwrap();
+        assert!(manifest.files.len() >= 8, "{:?}", manifest.files);
+        for file in manifest.files.keys().map(String::as_str).chain(["manifest.json"]) {
+            let path = root.join(file);
+            let whole = std::fs::read(&path).unwrap();
+            let mut changed = whole.clone();
+            let middle = changed.len() / 2;
+            changed[middle] ^= 0x55;
+            for broken in [&whole[..whole.len() - 1], &changed, &[]] {
+                std::fs::write(&path, broken).unwrap();
+                match EmbeddedIndex::open(folder.path()) {
+                    Err(IndexError::Damaged(_) | IndexError::OtherFormat { .. }) => {}
+                    // The last byte of the manifest is a bracket; some bytes in it are only a date.
+                    Ok(_) if file == "manifest.json" => {}
+                    Ok(_) => panic!("{file} was broken and nobody noticed"),
+                    Err(other) => panic!("{file}: {other}"),
+                }
+            }
+            std::fs::write(&path, whole).unwrap();
+        }
+        assert!(EmbeddedIndex::open(folder.path()).is_ok());
+    }
+}
