@@ -91,6 +91,7 @@ pub struct Ingest {
 #[derive(Debug, Args)]
 pub struct Search {
     /// The question
+    #[arg(allow_hyphen_values = true)]
     pub query: String,
     /// How many passages, 1 to 100 [default: 5]
     #[arg(long, short = 'k', value_name = "N")]

@@ -1,0 +1,180 @@
+//! Each mistake gets one clear line, a hint, the right status, and loses nothing.
+
+use crate::support::Docent;
+
+fn ingested() -> Docent {
+    let docent = Docent::without_vectors();
+    docent.write("book/ros2/a.md", "# Nodes\n\nA node is a process.\n");
+    docent.ok(&["ingest", "book"]);
+    docent
+}
+
+#[test]
+fn questions_outside_the_limits() {
+    let docent = Docent::without_vectors();
+    docent.fails(&["search", "  "], 2, "error: Query cannot be empty");
+    let long = "x".repeat(1001);
+    docent.fails(&["search", &long], 2, "error: Query is too long: 1001 characters, at most 1000 are allowed");
+    docent.fails(&["search", "x", "--top-k", "0"], 2, "error: top_k must be between 1 and 100, got 0");
+    docent.fails(&["search", "x", "--threshold", "2"], 2, "error: threshold must be between 0.0 and 1.0, got 2");
+}
+
+#[test]
+fn an_unknown_module_suggests_the_nearest() {
+    let docent = ingested();
+    docent.fails(&["search", "node", "--module", "ros"], 2, "error: there is no module `ros` in this book\nhint: did you mean `ros2`?");
+    docent.fails(&["search", "node", "--module", "kitchen"], 2, "error: there is no module `kitchen` in this book\nhint: its modules are ros2");
+}
+
+#[test]
+fn sources_that_are_not_there() {
+    let docent = ingested();
+    docent.fails(&["ingest", "nowhere"], 1, "error: ~/nowhere does not exist\nhint: check the path; the index is as it was");
+    std::fs::create_dir(docent.home.path().join("empty")).unwrap();
+    docent.fails(
+        &["ingest", "empty"],
+        1,
+        "error: no pages found in ~/empty\nhint: pages are .md, .mdx, .html, .rst and .txt files; the index is as it was",
+    );
+    docent.fails(
+        &["ingest", "https://example.org/docs"],
+        1,
+        "error: https://example.org/docs is an address; only folders and files can be ingested",
+    );
+    assert_eq!(docent.json(&["search", "node"])["index_version"], "g000001");
+}
+
+#[test]
+fn nothing_to_ingest() {
+    Docent::without_vectors().fails(
+        &["ingest"],
+        2,
+        "error: no source given\nhint: name a folder: docent ingest ./docs --base-url https://example.org/docs",
+    );
+}
+
+#[test]
+fn a_broken_corpus_names_the_line() {
+    let docent = Docent::without_vectors();
+    docent.write("corpus.jsonl", "{\"_id\":\"1\",\"text\":\"a\"}\n{broken\n");
+    let run = docent.run(&["ingest", "corpus.jsonl"]);
+    assert_eq!(run.status, 1);
+    assert!(run.stderr.contains("corpus.jsonl, line 2: key must be a string"), "{}", run.stderr);
+}
+
+#[test]
+fn a_damaged_generation_is_named_and_can_be_built_again() {
+    let docent = ingested();
+    let file = docent.generation().join("pages.jsonl");
+    std::fs::write(&file, "{").unwrap();
+    let run = docent.run(&["search", "node"]);
+    assert_eq!(run.status, 1);
+    assert!(run.stderr.starts_with("error: the index is damaged: "), "{}", run.stderr);
+    assert!(run.stderr.contains("pages.jsonl has 1 bytes, expected"), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: run `docent ingest` with the book's sources to build it again"), "{}", run.stderr);
+    docent.ok(&["ingest"]);
+    assert_eq!(docent.json(&["search", "node"])["index_version"], "g000002");
+}
+
+#[test]
+fn an_index_of_another_embedder_is_refused_with_the_way_out() {
+    let docent = Docent::new();
+    docent.write("book/a.md", "# Nodes\n\nA node is a process.\n");
+    docent.ok(&["ingest", "book"]);
+    let manifest = docent.generation().join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap().replace("local/all-MiniLM-L6-v2-int8", "cohere/embed-v3");
+    std::fs::write(&manifest, text).unwrap();
+    docent.fails(
+        &["search", "node"],
+        3,
+        "error: the index was made with cohere/embed-v3 (384 wide), but local/all-MiniLM-L6-v2-int8 (384 wide) is configured\n\
+         hint: run `docent ingest` to embed the book again, or configure the embedder the index was made with",
+    );
+    docent.ok(&["ingest"]);
+    docent.ok(&["search", "node"]);
+}
+
+#[test]
+fn an_index_of_another_format_is_refused() {
+    let docent = ingested();
+    let manifest = docent.generation().join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap().replace("\"format\": 1", "\"format\": 99");
+    std::fs::write(&manifest, text).unwrap();
+    docent.fails(
+        &["search", "node"],
+        1,
+        "error: the index has format 99, this version reads 1\nhint: run `docent ingest` with the book's sources to build it again",
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_loses_nothing() {
+    let docent = Docent::new();
+    docent.write("book/a.md", "# Nodes\n\nA node is a process.\n");
+    docent.ok(&["ingest", "book"]);
+    // Writing to this device fails as on a full disk.
+    std::os::unix::fs::symlink("/dev/full", docent.index().join("journal")).unwrap();
+    docent.write("book/b.md", "# Topics\n\nA topic is a name.\n");
+    docent.fails(
+        &["ingest"],
+        1,
+        "error: cannot write ~/data/index/journal: No space left on device (os error 28)\n\
+         hint: free some space and run the same command again: what was done is kept, and the old index still answers",
+    );
+    assert_eq!(docent.json(&["search", "node"])["index_version"], "g000001");
+    std::fs::remove_file(docent.index().join("journal")).unwrap();
+    assert_eq!(docent.json(&["ingest"])["pages"]["added"], 1);
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_made() {
+    let docent = Docent::without_vectors();
+    docent.write("book/a.md", "# A\n\nText.\n");
+    docent.write("file", "");
+    let run = docent.run(&["ingest", "book", "--data-dir", "file"]);
+    assert_eq!(run.status, 1);
+    assert!(run.stderr.starts_with("error: cannot create file/index"), "{}", run.stderr);
+}
+
+#[test]
+fn settings_that_are_wrong() {
+    let docent = Docent::without_vectors();
+    docent.write("docent.toml", "[retrieval]\ntopk = 3\n");
+    docent.fails(&["search", "x"], 3, "error: unknown setting `retrieval.topk` in docent.toml\nhint: did you mean `top_k`?");
+    docent.write("docent.toml", "[retrieval]\ntop_k = 0\n");
+    docent.fails(&["search", "x"], 3, "error: retrieval.top_k must be between 1 and 100, got 0");
+    docent.write("docent.toml", "[retrieval]\ntop_k = \"many\"\n");
+    docent.fails(&["search", "x"], 3, "error: `retrieval.top_k` in docent.toml must be usize");
+    docent.fails(&["search", "x", "--config", "none.toml"], 3, "error: the configuration file none.toml does not exist");
+    let docent = Docent::new().with("DOCENT_EMBEDER__KIND", "none");
+    docent.fails(&["search", "x"], 3, "error: unknown setting `embeder` in the environment\nhint: did you mean `embedder`?");
+    let docent = Docent::new().with("DOCENT_EMBEDDER__KIND", "onnx");
+    docent.fails(
+        &["search", "x"],
+        3,
+        "error: embedder.kind is `onnx` but embedder.folder is not set\n\
+         hint: set embedder.folder to a folder with model.onnx and tokenizer.json",
+    );
+}
+
+#[test]
+fn flags_win_over_the_environment_and_it_over_the_file() {
+    let docent = Docent::without_vectors().with("DOCENT_RETRIEVAL__TOP_K", "2");
+    docent.write("docent.toml", "[retrieval]\ntop_k = 1\n");
+    let hits = |arguments: &[&str]| docent.json(arguments)["chunks"].as_array().unwrap().len();
+    assert_eq!(hits(&["search", "node"]), 2);
+    assert_eq!(hits(&["search", "node", "--top-k", "3"]), 3);
+}
+
+#[test]
+fn an_ingest_waits_for_nobody() {
+    let docent = ingested();
+    let lock = std::fs::File::create(docent.index().join("ingest.lock")).unwrap();
+    lock.lock().unwrap();
+    docent.fails(
+        &["ingest"],
+        1,
+        "error: another ingest is writing to ~/data/index\nhint: wait until it is done, or use another --data-dir",
+    );
+}

@@ -1,0 +1,135 @@
+use crate::support::Docent;
+
+fn pages(docent: &Docent) {
+    docent.write("book/01-ros2/01-nodes.md", "# Nodes\n\nA node is a process.\n\n## Names\n\nEvery node has a name.\n");
+    docent.write("book/01-ros2/_category_.json", "{\"label\": \"ROS 2\"}");
+    docent.write("book/intro.mdx", "---\ntitle: Start\n---\n\n## Why {#why}\n\nRobots move.\n");
+}
+
+#[test]
+fn ingest_says_what_it_did_and_links_lead_to_the_published_pages() {
+    let docent = Docent::new();
+    pages(&docent);
+    let run = docent.run(&["ingest", "book", "--base-url", "https://example.org/docs"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("pages    2 added, 0 changed, 0 removed, 0 unchanged"), "{}", run.stderr);
+    assert!(run.stderr.contains("sections 3 added, 0 changed, 0 removed, 0 unchanged"), "{}", run.stderr);
+    assert!(run.stderr.contains("passages 3: 3 embedded, 0 reused"), "{}", run.stderr);
+    assert!(run.stderr.contains("1 other files are no pages: 1 .json"), "{}", run.stderr);
+    let url = |query: &str| docent.json(&["search", query, "--top-k", "1"])["chunks"][0]["url"].clone();
+    assert_eq!(url("names of nodes"), "https://example.org/docs/ros2/nodes#names");
+    assert_eq!(url("a process"), "https://example.org/docs/ros2/nodes");
+    assert_eq!(url("robots move"), "https://example.org/docs/intro#why");
+}
+
+#[test]
+fn an_unchanged_book_publishes_nothing_and_a_changed_section_embeds_only_itself() {
+    let docent = Docent::new();
+    pages(&docent);
+    docent.ok(&["ingest", "book"]);
+    let again = docent.json(&["ingest"]);
+    assert_eq!((again["published"].as_bool(), again["embedded"].as_u64()), (Some(false), Some(0)));
+    assert_eq!(again["generation"], "g000001");
+
+    docent.write("book/01-ros2/01-nodes.md", "# Nodes\n\nA node is a process.\n\n## Names\n\nEvery node has a unique name.\n");
+    let changed = docent.json(&["ingest"]);
+    assert_eq!(changed["sections"], serde_json::json!({"added": 0, "changed": 1, "removed": 0, "unchanged": 2}));
+    assert_eq!(changed["pages"], serde_json::json!({"added": 0, "changed": 1, "removed": 0, "unchanged": 1}));
+    assert_eq!((changed["embedded"].as_u64(), changed["reused"].as_u64()), (Some(1), Some(2)));
+
+    std::fs::remove_file(docent.home.path().join("book/intro.mdx")).unwrap();
+    let removed = docent.json(&["ingest"]);
+    assert_eq!(removed["pages"]["removed"], 1);
+    assert_eq!(removed["embedded"], 0);
+    let left = docent.json(&["search", "robots move"]);
+    assert!(left["chunks"].as_array().unwrap().iter().all(|chunk| chunk["document_id"] != "intro.mdx"));
+}
+
+#[test]
+fn what_cannot_be_understood_is_warned_about_by_name() {
+    let docent = Docent::without_vectors();
+    docent.write("book/good.md", "# Good\n\nText.\n");
+    docent.write("book/empty.md", "");
+    docent.write("book/binary.md", "\0\0\0");
+    docent.write("book/front.md", "---\ntitle: [\n---\nText.\n");
+    let run = docent.run(&["ingest", "book"]);
+    assert_eq!(run.status, 0);
+    for warning in [
+        "warning: binary.md: not a text file",
+        "warning: empty.md: no text found in the page",
+        "warning: front.md: front matter is not valid YAML",
+    ] {
+        assert!(run.stderr.contains(warning), "{}", run.stderr);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_unreadable_file_is_a_warning() {
+    use std::os::unix::fs::PermissionsExt;
+    let docent = Docent::without_vectors();
+    docent.write("book/good.md", "# Good\n\nText.\n");
+    // A link to nothing cannot be read by anyone, root included.
+    std::os::unix::fs::symlink("nowhere", docent.home.path().join("book/gone.md")).unwrap();
+    let closed = docent.write("book/closed.md", "# Closed\n\nText.\n");
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0)).unwrap();
+    let run = docent.run(&["ingest", "book"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("gone.md: cannot be read"), "{}", run.stderr);
+    if std::fs::read(&closed).is_err() {
+        assert!(run.stderr.contains("closed.md: cannot be read"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn several_sources_are_one_book() {
+    let docent = Docent::without_vectors();
+    docent.write("a/index.md", "# A\n\nApples.\n");
+    docent.write("b/index.md", "# B\n\nBananas.\n");
+    let report = docent.json(&["ingest", "a", "b"]);
+    assert_eq!(report["pages"]["added"], 2);
+    assert_eq!(docent.json(&["search", "bananas"])["chunks"][0]["page_title"], "B");
+}
+
+#[test]
+fn a_corpus_can_be_ingested() {
+    let docent = Docent::without_vectors();
+    docent.write("corpus.jsonl", "{\"_id\":\"1\",\"title\":\"T\",\"text\":\"Cats purr.\",\"url\":\"https://x.org/1\"}\n");
+    docent.ok(&["ingest", "corpus.jsonl"]);
+    let found = docent.json(&["search", "cats"]);
+    assert_eq!(found["chunks"][0]["url"], "https://x.org/1");
+}
+
+#[test]
+fn a_reader_never_fails_while_another_process_ingests() {
+    use docent_backends::index::embedded::EmbeddedIndex;
+    use docent_core::index::{Filter, Index, IndexQuery};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    let docent = Docent::without_vectors();
+    docent.write("book/a.md", "# A\n\nnode number 0\n");
+    docent.ok(&["ingest", "book"]);
+    let index = EmbeddedIndex::open(&docent.index()).unwrap();
+    let (done, searches) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+            while !done.load(Ordering::Relaxed) {
+                let query = IndexQuery { text: "node", vector: None, filter: &Filter::default(), depth: 5 };
+                let found = runtime.block_on(index.search(&query)).unwrap();
+                assert_eq!(found.lexical.len(), 1);
+                // A fresh reader must always find a whole generation too.
+                EmbeddedIndex::open(&docent.index()).unwrap();
+                searches.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        for number in 1..=20 {
+            docent.write("book/a.md", &format!("# A\n\nnode number {number}\n"));
+            docent.ok(&["ingest", "book"]);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(searches.load(Ordering::Relaxed) > 20);
+    let last = index.generation();
+    assert_eq!(last.name, "g000021", "the open index moved along");
+}

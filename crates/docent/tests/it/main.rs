@@ -1,0 +1,13 @@
+//! The real binary, as a user runs it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
+mod support;
+
+mod bad_input;
+mod books;
+mod crash;
+mod doctor;
+mod eval;
+mod ingest;
+mod search;

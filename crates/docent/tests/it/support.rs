@@ -1,0 +1,103 @@
+//! Runs `docent` in a clean environment with a data folder of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A user with nothing installed.
+pub struct Docent {
+    pub home: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+/// What a run printed and how it ended.
+pub struct Run {
+    pub stdout: String,
+    pub stderr: String,
+    pub status: i32,
+}
+
+impl Docent {
+    pub fn new() -> Self {
+        Self { home: tempfile::tempdir().unwrap(), variables: Vec::new() }
+    }
+
+    /// Search by keywords only: ingesting costs next to nothing.
+    pub fn without_vectors() -> Self {
+        Self::new().with("DOCENT_EMBEDDER__KIND", "none")
+    }
+
+    pub fn with(mut self, variable: &str, value: &str) -> Self {
+        self.variables.push((variable.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Writes a file below the home folder.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.home.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub fn index(&self) -> PathBuf {
+        self.home.path().join("data/index")
+    }
+
+    /// The folder of the published generation.
+    pub fn generation(&self) -> PathBuf {
+        let name = std::fs::read_to_string(self.index().join("CURRENT")).unwrap();
+        self.index().join(name.trim())
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_docent"));
+        command.env_clear().current_dir(self.home.path());
+        command.env("HOME", self.home.path()).env("DOCENT_DATA_DIR", self.home.path().join("data"));
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Run {
+        let output = self.command(arguments).output().unwrap();
+        Run {
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            status: output.status.code().unwrap_or(-1),
+        }
+    }
+
+    /// Runs and expects success; returns stdout.
+    pub fn ok(&self, arguments: &[&str]) -> String {
+        let run = self.run(arguments);
+        assert_eq!(run.status, 0, "{arguments:?}: {}", run.stderr);
+        run.stdout
+    }
+
+    /// Runs with `--json` and expects success.
+    pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        let arguments = [arguments, &["--json"]].concat();
+        serde_json::from_str(&self.ok(&arguments)).unwrap()
+    }
+
+    /// Runs and expects this status and this message, with the home folder shown as `~`.
+    pub fn fails(&self, arguments: &[&str], status: i32, message: &str) {
+        let run = self.run(arguments);
+        let shown = run.stderr.replace(&*self.home.path().to_string_lossy(), "~");
+        assert_eq!(shown.trim_end(), message, "{arguments:?}");
+        assert_eq!(run.status, status, "{arguments:?}");
+        assert_eq!(run.stdout, "", "{arguments:?}");
+    }
+}
+
+/// The public books and question sets, when they lie beside the checkout.
+pub fn shared_data() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let found = folder.canonicalize().ok();
+    if found.is_none() {
+        eprintln!("skipped: there is no shared/data beside the checkout");
+    }
+    found
+}
