@@ -1,1 +1,154 @@
-fn main(){}
+//! `cargo xtask check` is all of CI.
+
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+const USAGE: &str =
+    "usage: cargo xtask check    formatting, lints, tests, documentation, the no-IO proof, licences";
+
+fn main() -> ExitCode {
+    match std::env::args().nth(1).as_deref() {
+        Some("check") => check(),
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// A check and how to run it.
+type Step = (&'static str, fn() -> Result<(), String>);
+
+fn check() -> ExitCode {
+    let steps: [Step; 6] = [
+        ("formatting", || cargo(&["fmt", "--all", "--check"])),
+        ("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])),
+        ("docent-core does no input or output", core_is_pure),
+        ("tests", tests),
+        ("documentation", documentation),
+        ("licences and advisories", licences),
+    ];
+    for (name, step) in steps {
+        eprintln!("── {name}");
+        let start = Instant::now();
+        if let Err(reason) = step() {
+            eprintln!("failed: {name}: {reason}");
+            return ExitCode::FAILURE;
+        }
+        eprintln!("   done in {:.0} s", start.elapsed().as_secs_f64());
+    }
+    ExitCode::SUCCESS
+}
+
+fn tests() -> Result<(), String> {
+    if installed("nextest") {
+        cargo(&["nextest", "run", "--workspace", "--locked"])
+    } else {
+        eprintln!("   cargo-nextest is not installed (cargo install cargo-nextest): cargo test runs instead");
+        cargo(&["test", "--workspace", "--locked"])
+    }
+}
+
+fn documentation() -> Result<(), String> {
+    let mut command = Command::new("cargo");
+    command
+        .args(["doc", "--workspace", "--no-deps", "--locked", "--quiet"])
+        .env("RUSTDOCFLAGS", "-D warnings");
+    run(command)
+}
+
+fn licences() -> Result<(), String> {
+    if installed("deny") {
+        cargo(&["deny", "--locked", "check", "licenses", "bans", "sources"])
+    } else {
+        eprintln!("   skipped: cargo-deny is not installed (cargo install cargo-deny)");
+        Ok(())
+    }
+}
+
+/// Crates that reach the network, the disk or a database.
+const FORBIDDEN_CRATES: [&str; 14] = [
+    "tokio", "mio", "socket2", "hyper", "reqwest", "ureq", "tonic", "sqlx", "rusqlite", "memmap2",
+    "tempfile", "walkdir", "notify", "tantivy",
+];
+
+/// What the standard library offers for the same.
+const FORBIDDEN_PATHS: [&str; 9] = [
+    "std::fs",
+    "std::net",
+    "std::process",
+    "std::env::",
+    "std::time::Instant",
+    "Instant::now",
+    "SystemTime",
+    "std::io::std",
+    "println!",
+];
+
+/// Proves that `docent-core` neither depends on input and output nor does any itself.
+fn core_is_pure() -> Result<(), String> {
+    let output = Command::new("cargo")
+        .args([
+            "tree",
+            "--locked",
+            "-p",
+            "docent-core",
+            "-e",
+            "normal",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+        ])
+        .output()
+        .map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let tree = String::from_utf8_lossy(&output.stdout);
+    for line in tree.lines() {
+        let name = line.split(' ').next().unwrap_or_default();
+        if FORBIDDEN_CRATES.contains(&name) {
+            return Err(format!("docent-core depends on {name}"));
+        }
+    }
+    let mut folders = vec![std::path::PathBuf::from("crates/docent-core/src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))? {
+            let path = entry.map_err(|error| error.to_string())?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text =
+                std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            if let Some(found) = FORBIDDEN_PATHS.iter().find(|forbidden| text.contains(*forbidden)) {
+                return Err(format!("{} uses {found}", path.display()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn cargo(arguments: &[&str]) -> Result<(), String> {
+    let mut command = Command::new("cargo");
+    command.args(arguments);
+    run(command)
+}
+
+fn run(mut command: Command) -> Result<(), String> {
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{command:?} ended with {status}")),
+        Err(error) => Err(format!("{command:?} could not be started: {error}")),
+    }
+}
+
+fn installed(subcommand: &str) -> bool {
+    Command::new("cargo")
+        .args([subcommand, "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}

@@ -241,7 +241,8 @@ fn cut(documents: &[Document], embedder: Option<&dyn Embedder>) -> (Vec<Chunk>, 
         None => text.len().div_ceil(CHARACTERS_PER_TOKEN),
     };
     let cut: Vec<Vec<Chunk>> = documents.par_iter().map(|document| chunk(document, limit, &count)).collect();
-    let pages = documents.iter().zip(&cut).map(|(document, chunks)| changes::page_record(document, chunks)).collect();
+    let pages =
+        documents.iter().zip(&cut).map(|(document, chunks)| changes::page_record(document, chunks)).collect();
     (cut.into_iter().flatten().collect(), pages)
 }
 
@@ -271,7 +272,13 @@ impl Previous {
         }
     }
 
-    fn is(&self, pages: &[PageRecord], embedder: &EmbedderId, language: Language, sources: &[SourceRecord]) -> bool {
+    fn is(
+        &self,
+        pages: &[PageRecord],
+        embedder: &EmbedderId,
+        language: Language,
+        sources: &[SourceRecord],
+    ) -> bool {
         self.pages == pages
             && self.manifest.as_ref().is_some_and(|manifest| {
                 manifest.embedder == *embedder && manifest.language == language && manifest.sources == sources
@@ -311,7 +318,8 @@ impl Embedding<'_> {
         let keys: Vec<Key> = texts.par_iter().map(|text| key(self.embedder.id(), text)).collect();
 
         let mut known = self.previous.vectors(self.embedder.id());
-        report.resumed = keys.iter().filter(|key| !known.contains_key(key) && journal.vectors().contains_key(key)).count();
+        report.resumed =
+            keys.iter().filter(|key| !known.contains_key(key) && journal.vectors().contains_key(key)).count();
         known.extend(journal.vectors().iter().map(|(key, vector)| (*key, vector.clone())));
 
         let mut wanted: Vec<(Key, &str)> = Vec::new();

@@ -105,7 +105,8 @@ fn url(document: &Document, section: &Section) -> String {
 
 fn id(document: &Document, section: &Section, ordinal: usize, content: &str) -> Uuid {
     let anchor = section.heading.as_ref().and_then(|heading| heading.anchor.as_deref()).unwrap_or_default();
-    let name = [document.id.as_str(), &section.hierarchy.join("\u{1f}"), anchor, &ordinal.to_string(), content];
+    let name =
+        [document.id.as_str(), &section.hierarchy.join("\u{1f}"), anchor, &ordinal.to_string(), content];
     Uuid::new_v5(&Uuid::NAMESPACE_URL, name.join("\u{1e}").as_bytes())
 }
 
@@ -143,7 +144,8 @@ fn cut(block: &Block, room: usize, count: TokenCounter<'_>) -> Vec<(String, usiz
     match block.kind {
         BlockKind::Code => {
             let (open, close) = fences(&block.text);
-            let body: Vec<_> = block.text.lines().skip(1).take(block.text.lines().count().saturating_sub(2)).collect();
+            let body: Vec<_> =
+                block.text.lines().skip(1).take(block.text.lines().count().saturating_sub(2)).collect();
             group(&body, "\n", room, &format!("{open}\n"), &format!("\n{close}"), count)
         }
         BlockKind::Table => {
@@ -198,7 +200,10 @@ fn group(
         }
     }
     groups.retain(|(text, _)| !text.trim().is_empty());
-    groups.into_iter().map(|(text, tokens)| (format!("{before}{}{after}", text.trim_end()), tokens + wrapping)).collect()
+    groups
+        .into_iter()
+        .map(|(text, tokens)| (format!("{before}{}{after}", text.trim_end()), tokens + wrapping))
+        .collect()
 }
 
 /// Halves a text until its parts fit, at a space if there is one.
@@ -291,14 +296,19 @@ mod tests {
         let lines = "a b c d e f g h\n".repeat(4);
         let page = page(|builder| builder.block(BlockKind::Code, &format!("```sh\n{lines}```")));
         for chunk in chunk(&page, 22, &words) {
-            assert!(chunk.content.starts_with("```sh\na b") && chunk.content.ends_with("h\n```"), "{}", chunk.content);
+            assert!(
+                chunk.content.starts_with("```sh\na b") && chunk.content.ends_with("h\n```"),
+                "{}",
+                chunk.content
+            );
         }
     }
 
     #[test]
     fn a_long_table_repeats_its_header() {
         let rows = "| x | y |\n".repeat(12);
-        let page = page(|builder| builder.block(BlockKind::Table, &format!("| a | b |\n| --- | --- |\n{rows}")));
+        let page =
+            page(|builder| builder.block(BlockKind::Table, &format!("| a | b |\n| --- | --- |\n{rows}")));
         let chunks = chunk(&page, 40, &words);
         assert!(chunks.len() > 1);
         for chunk in chunks {

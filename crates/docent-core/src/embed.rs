@@ -38,7 +38,11 @@ impl EmbedderId {
 
 impl fmt::Display for EmbedderId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.width == 0 { f.write_str(&self.name) } else { write!(f, "{} ({} wide)", self.name, self.width) }
+        if self.width == 0 {
+            f.write_str(&self.name)
+        } else {
+            write!(f, "{} ({} wide)", self.name, self.width)
+        }
     }
 }
 

@@ -56,7 +56,8 @@ pub fn fuse(candidates: &Candidates, weights: Weights) -> Vec<Fused> {
         }
         let mut best_of_page: HashMap<&str, f32> = HashMap::new();
         for (candidate, scaled) in scaled(ranking) {
-            chunks.entry(candidate.chunk.id).or_insert_with(|| (candidate.chunk.clone(), 0.0)).1 += share * scaled;
+            chunks.entry(candidate.chunk.id).or_insert_with(|| (candidate.chunk.clone(), 0.0)).1 +=
+                share * scaled;
             let best = best_of_page.entry(&candidate.chunk.document_id).or_default();
             *best = best.max(scaled);
         }
@@ -82,11 +83,12 @@ pub fn fuse(candidates: &Candidates, weights: Weights) -> Vec<Fused> {
 /// Min–max over the ranking; a ranking of equals is all 1.
 fn scaled(ranking: &[Candidate]) -> impl Iterator<Item = (&Candidate, f32)> {
     let scores = ranking.iter().map(|candidate| candidate.score);
-    let (least, most) = scores.fold((f32::MAX, f32::MIN), |(least, most), score| (least.min(score), most.max(score)));
+    let (least, most) =
+        scores.fold((f32::MAX, f32::MIN), |(least, most), score| (least.min(score), most.max(score)));
     let range = most - least;
-    ranking.iter().map(move |candidate| {
-        (candidate, if range > 0.0 { (candidate.score - least) / range } else { 1.0 })
-    })
+    ranking
+        .iter()
+        .map(move |candidate| (candidate, if range > 0.0 { (candidate.score - least) / range } else { 1.0 }))
 }
 
 #[cfg(test)]
@@ -100,7 +102,10 @@ mod tests {
     }
 
     fn order(candidates: &Candidates, weights: Weights) -> Vec<String> {
-        fuse(candidates, weights).iter().map(|hit| format!("{}/{}", hit.chunk.document_id, hit.chunk.index)).collect()
+        fuse(candidates, weights)
+            .iter()
+            .map(|hit| format!("{}/{}", hit.chunk.document_id, hit.chunk.index))
+            .collect()
     }
 
     #[test]

@@ -69,7 +69,10 @@ impl Site {
                 let page = match self.layout {
                     Layout::Docusaurus if !is_html(path) => docusaurus_path(path, front),
                     Layout::MdBook => format!("/{}", mdbook_path(path)),
-                    Layout::Sphinx => format!("/{}", path.strip_suffix(".rst").map_or(path.to_owned(), |stem| format!("{stem}.html"))),
+                    Layout::Sphinx => format!(
+                        "/{}",
+                        path.strip_suffix(".rst").map_or(path.to_owned(), |stem| format!("{stem}.html"))
+                    ),
                     _ => format!("/{path}"),
                 };
                 format!("{base}{}", encode_path(&page))
@@ -83,7 +86,13 @@ impl Site {
             return module.to_owned();
         }
         if let Some(chapter) = self.chapters.get(path) {
-            return chapter.top.trim_end_matches(".md").rsplit('/').find(|part| *part != "index" && *part != "README").unwrap_or(&self.root_module).to_owned();
+            return chapter
+                .top
+                .trim_end_matches(".md")
+                .rsplit('/')
+                .find(|part| *part != "index" && *part != "README")
+                .unwrap_or(&self.root_module)
+                .to_owned();
         }
         match path.split_once('/') {
             Some((folder, _)) if self.layout == Layout::Docusaurus => without_number(folder).to_owned(),
@@ -109,7 +118,11 @@ fn mdbook_path(path: &str) -> String {
 fn docusaurus_path(path: &str, front: &FrontMatter) -> String {
     let (folders, file) = path.rsplit_once('/').map_or(("", path), |(folders, file)| (folders, file));
     let stem = file.strip_suffix(".mdx").or_else(|| file.strip_suffix(".md")).unwrap_or(file);
-    let folder: String = folders.split('/').filter(|part| !part.is_empty()).map(|part| format!("/{}", without_number(part))).collect();
+    let folder: String = folders
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .map(|part| format!("/{}", without_number(part)))
+        .collect();
     let last_folder = folders.rsplit('/').next().unwrap_or_default();
     match front.slug.as_deref() {
         Some(slug) if slug.starts_with('/') => return slug.to_owned(),
@@ -144,12 +157,28 @@ pub fn without_number(name: &str) -> &str {
     let after = &name[digits..];
     let rest = after.trim_start().trim_start_matches(['-', '_', '.']).trim_start();
     let separated = after.trim_start().starts_with(['-', '_', '.']);
-    let looks_like_version = after.starts_with(['-', '_', '.']) && after[1..].starts_with(|c: char| c.is_ascii_digit());
+    let looks_like_version =
+        after.starts_with(['-', '_', '.']) && after[1..].starts_with(|c: char| c.is_ascii_digit());
     if digits > 0 && separated && !rest.is_empty() && !looks_like_version { rest } else { name }
 }
 
 /// Everything but the characters a path may hold.
-const PATH: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'?').add(b'`').add(b'{').add(b'}').add(b'%').add(b'\\').add(b'^').add(b'|').add(b'[').add(b']');
+const PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'`')
+    .add(b'{')
+    .add(b'}')
+    .add(b'%')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'|')
+    .add(b'[')
+    .add(b']');
 
 const FRAGMENT: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`').add(b'%').add(b'#');
 

@@ -39,7 +39,12 @@ pub enum InvalidQuestion {
 
 impl Question {
     /// Checks the limits and trims the text.
-    pub fn new(text: &str, top_k: usize, threshold: f32, module: Option<String>) -> Result<Self, InvalidQuestion> {
+    pub fn new(
+        text: &str,
+        top_k: usize,
+        threshold: f32,
+        module: Option<String>,
+    ) -> Result<Self, InvalidQuestion> {
         let text = text.trim();
         let length = text.chars().count();
         if length == 0 {

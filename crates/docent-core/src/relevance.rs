@@ -26,28 +26,38 @@ pub struct Signals {
     pub coverage: f32,
 }
 
-/// The coefficients of the model.
+/// The models, and where their coefficients come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The question sets the coefficients came from.
     pub fitted_on: String,
     /// The command that fits them.
     pub command: String,
+    /// For a search by keywords and vectors.
+    pub hybrid: Coefficients,
+    /// For a search by keywords alone.
+    pub keywords: Coefficients,
+}
+
+/// The weights of one logistic model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Coefficients {
     /// The bias.
     pub intercept: f64,
     /// Weight of [`Signals::dense_best`].
     pub dense_best: f64,
-    /// Weight of [`Signals::lexical_best`].
-    pub lexical_best: f64,
     /// Weight of [`Signals::margin`].
     pub margin: f64,
+    /// Weight of [`Signals::lexical_best`].
+    pub lexical_best: f64,
     /// Weight of [`Signals::coverage`].
     pub coverage: f64,
 }
 
 static SHIPPED: LazyLock<Calibration> = LazyLock::new(|| {
     // A test reads the same file, so this cannot fail in a build that passed.
-    serde_json::from_str(include_str!("relevance.json")).unwrap_or_else(|error| unreachable!("relevance.json: {error}"))
+    serde_json::from_str(include_str!("relevance.json"))
+        .unwrap_or_else(|error| unreachable!("relevance.json: {error}"))
 });
 
 impl Calibration {
@@ -58,10 +68,18 @@ impl Calibration {
 
     /// The probability that the book covers the question.
     pub fn relevance(&self, signals: &Signals) -> f32 {
+        let model = if signals.has_vectors() { &self.hybrid } else { &self.keywords };
+        model.probability(signals)
+    }
+}
+
+impl Coefficients {
+    /// The probability this model gives.
+    pub fn probability(&self, signals: &Signals) -> f32 {
         let sum = self.intercept
             + self.dense_best * f64::from(signals.dense_best)
-            + self.lexical_best * f64::from(signals.lexical_best)
             + self.margin * f64::from(signals.margin)
+            + self.lexical_best * f64::from(signals.lexical_best)
             + self.coverage * f64::from(signals.coverage);
         (1.0 / (1.0 + (-sum).exp())) as f32
     }
@@ -71,6 +89,16 @@ impl Calibration {
 const COVERING_CHUNKS: usize = 5;
 
 impl Signals {
+    /// Whether the search had vectors to compare.
+    fn has_vectors(&self) -> bool {
+        self.dense_best > 0.0
+    }
+
+    /// What a search by keywords alone would have seen.
+    pub fn without_vectors(self) -> Self {
+        Self { dense_best: 0.0, margin: 0.0, ..self }
+    }
+
     /// Reads the signals off what an index found. `best` are the chunks of the final ranking.
     pub fn measure(candidates: &Candidates, best: &[&str], analyzer: &Analyzer) -> Self {
         let dense = |rank: usize| candidates.dense.get(rank).map(|candidate| candidate.score.clamp(0.0, 1.0));
@@ -96,8 +124,14 @@ fn coverage(candidates: &Candidates, best: &[&str], analyzer: &Analyzer) -> f32 
         return 0.0;
     }
     let covered = best.iter().take(COVERING_CHUNKS).map(|text| {
-        let found: std::collections::HashSet<_> = analyzer.terms(text).into_iter().map(|term| term.text).collect();
-        candidates.terms.iter().filter(|(term, _)| found.contains(term)).map(|(_, weight)| weight).sum::<f32>()
+        let found: std::collections::HashSet<_> =
+            analyzer.terms(text).into_iter().map(|term| term.text).collect();
+        candidates
+            .terms
+            .iter()
+            .filter(|(term, _)| found.contains(term))
+            .map(|(_, weight)| weight)
+            .sum::<f32>()
     });
     covered.fold(0.0, f32::max) / total
 }
@@ -117,7 +151,9 @@ mod tests {
             Signals { coverage: 0.8, ..base },
         ];
         for signals in more {
-            assert!(shipped.relevance(&signals) >= shipped.relevance(&base), "{signals:?}");
+            for model in [&shipped.hybrid, &shipped.keywords] {
+                assert!(model.probability(&signals) >= model.probability(&base), "{signals:?}");
+            }
         }
     }
 }

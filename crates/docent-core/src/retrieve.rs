@@ -143,7 +143,11 @@ impl Retriever {
         }
     }
 
-    async fn candidates(&self, question: &Question, vector: Option<&[f32]>) -> Result<Candidates, RetrieveError> {
+    async fn candidates(
+        &self,
+        question: &Question,
+        vector: Option<&[f32]>,
+    ) -> Result<Candidates, RetrieveError> {
         let filter = Filter { module: question.module().map(str::to_owned) };
         let depth = self.settings.depth.max(question.top_k());
         Ok(self.index.search(&IndexQuery { text: question.text(), vector, filter: &filter, depth }).await?)
@@ -215,7 +219,13 @@ mod tests {
             .collect();
         let embedder: Arc<dyn Embedder> = Arc::new(LetterEmbedder::default());
         let settings = Settings::default();
-        Retriever::new(Arc::new(MemoryIndex::new(chunks)), Some(embedder), Language::default(), settings, || Duration::ZERO)
+        Retriever::new(
+            Arc::new(MemoryIndex::new(chunks)),
+            Some(embedder),
+            Language::default(),
+            settings,
+            || Duration::ZERO,
+        )
     }
 
     async fn found(retriever: &Retriever, text: &str, top_k: usize, threshold: f32) -> Retrieved {
@@ -228,7 +238,8 @@ mod tests {
 
     #[tokio::test]
     async fn neighbours_in_a_section_are_one_hit() {
-        let mut chunks = vec![chunk("a", 0, "node graph"), chunk("a", 1, "node graph too"), chunk("b", 0, "pasta")];
+        let mut chunks =
+            vec![chunk("a", 0, "node graph"), chunk("a", 1, "node graph too"), chunk("b", 0, "pasta")];
         chunks[1].section = 0;
         assert_eq!(names(&found(&book(chunks), "node graph", 5, 0.0).await), ["a/0", "b/0"]);
     }
@@ -250,7 +261,8 @@ mod tests {
 
     #[tokio::test]
     async fn scores_descend_from_the_relevance_of_the_whole() {
-        let chunks = (0..9).map(|number| chunk(&format!("p{number}"), 0, &"node graph ".repeat(number + 1))).collect();
+        let chunks =
+            (0..9).map(|number| chunk(&format!("p{number}"), 0, &"node graph ".repeat(number + 1))).collect();
         let retrieved = found(&book(chunks), "what is a graph", 5, 0.0).await;
         assert_eq!(retrieved.hits.len(), 5);
         assert!(retrieved.hits.windows(2).all(|pair| pair[0].score >= pair[1].score));

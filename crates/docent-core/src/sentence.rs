@@ -6,8 +6,8 @@ use std::ops::Range;
 
 /// Words after which a full stop does not end a sentence.
 const ABBREVIATIONS: [&str; 22] = [
-    "e.g", "i.e", "etc", "vs", "cf", "fig", "figs", "eq", "no", "dr", "mr", "mrs", "ms", "prof", "approx", "resp",
-    "ca", "al", "sec", "ch", "vol", "incl",
+    "e.g", "i.e", "etc", "vs", "cf", "fig", "figs", "eq", "no", "dr", "mr", "mrs", "ms", "prof", "approx",
+    "resp", "ca", "al", "sec", "ch", "vol", "incl",
 ];
 
 /// The sentences of a text. A line break ends a sentence too: list items stand alone.
@@ -30,7 +30,8 @@ pub fn sentences(text: &str) -> Vec<Range<usize>> {
             '。' | '！' | '？' => true,
             '.' | '!' | '?' if !in_code => {
                 let next = characters.peek().map(|(_, next)| *next);
-                let closes = next.is_none_or(|next| next.is_whitespace() || matches!(next, '"' | '”' | '’' | ')' | ']'));
+                let closes = next
+                    .is_none_or(|next| next.is_whitespace() || matches!(next, '"' | '”' | '’' | ')' | ']'));
                 closes && !(c == '.' && abbreviates(&text[start..at])) && opens_sentence(&text[after..])
             }
             _ => false,
@@ -55,7 +56,8 @@ pub fn sentences(text: &str) -> Vec<Range<usize>> {
 fn abbreviates(before: &str) -> bool {
     let word = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
     let word = word.to_lowercase();
-    ABBREVIATIONS.contains(&word.as_str()) || (word.len() == 1 && word.chars().all(|c| c.is_ascii_alphabetic()))
+    ABBREVIATIONS.contains(&word.as_str())
+        || (word.len() == 1 && word.chars().all(|c| c.is_ascii_alphabetic()))
 }
 
 /// A sentence does not go on in lower case.
@@ -92,7 +94,10 @@ mod tests {
 
     #[test]
     fn closing_quotes_belong_to_their_sentence() {
-        check("He said \"Stop.\" Then he left. (Really.) Yes", &["He said \"Stop.\"", "Then he left.", "(Really.)", "Yes"]);
+        check(
+            "He said \"Stop.\" Then he left. (Really.) Yes",
+            &["He said \"Stop.\"", "Then he left.", "(Really.)", "Yes"],
+        );
     }
 
     #[test]

@@ -97,7 +97,12 @@ impl SearchResponse {
         let time = retrieved.embedding_time + retrieved.retrieval_time;
         Self {
             query: query.to_owned(),
-            chunks: retrieved.hits.iter().zip(1..).map(|(hit, position)| SourceChunk::new(position, hit)).collect(),
+            chunks: retrieved
+                .hits
+                .iter()
+                .zip(1..)
+                .map(|(hit, position)| SourceChunk::new(position, hit))
+                .collect(),
             total_found: retrieved.total_found,
             query_time_ms: time.as_secs_f64() * 1000.0,
             has_relevant_results: retrieved.confidence == Confidence::High,

@@ -92,7 +92,8 @@ impl MemoryIndex {
     }
 
     fn ranked(&self, filter: &Filter, depth: usize, score: impl Fn(&Chunk, &[f32]) -> f32) -> Vec<Candidate> {
-        let allowed = |chunk: &Chunk| filter.module.as_ref().is_none_or(|module| chunk.module_name == *module);
+        let allowed =
+            |chunk: &Chunk| filter.module.as_ref().is_none_or(|module| chunk.module_name == *module);
         let mut candidates: Vec<Candidate> = self
             .chunks
             .iter()
@@ -119,7 +120,9 @@ impl Index for MemoryIndex {
         });
         lexical.retain(|candidate| candidate.score > 0.0);
         let dense = query.vector.map_or_else(Vec::new, |query_vector| {
-            self.ranked(query.filter, query.depth, |_, vector| vector.iter().zip(query_vector).map(|(a, b)| a * b).sum())
+            self.ranked(query.filter, query.depth, |_, vector| {
+                vector.iter().zip(query_vector).map(|(a, b)| a * b).sum()
+            })
         });
         let terms = terms.into_iter().map(|term| (term, 1.0)).collect();
         Ok(Candidates { lexical, dense, terms, version: "memory".to_owned() })
@@ -149,7 +152,7 @@ impl Index for MemoryIndex {
 /// What every [`Index`] must do. `make` builds one of the given chunks, whose vectors are
 /// [`LetterEmbedder`]'s, in the given order.
 pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn Index>) {
-    let mut chunks = vec![
+    let mut chunks = [
         chunk("nodes", 0, "A node is a participant in the graph."),
         chunk("nodes", 1, "Create one with rclpy.create_node in Python."),
         chunk("topics", 0, "A topic carries messages; see /cmd_vel."),
@@ -172,7 +175,8 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     assert!(found.dense.is_empty(), "no vector was given");
 
     // Identifiers are found whole and by part.
-    for (text, page) in [("rclpy.create_node", "nodes/1"), ("cmd_vel", "topics/0"), ("/cmd_vel", "topics/0")] {
+    for (text, page) in [("rclpy.create_node", "nodes/1"), ("cmd_vel", "topics/0"), ("/cmd_vel", "topics/0")]
+    {
         let found = search(text, None, &everything, 10).await.unwrap();
         assert_eq!(pages(&found.lexical)[0], page, "{text}");
     }
@@ -194,7 +198,10 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     assert_eq!((found.lexical.len(), found.dense.len()), (1, 1));
     let kitchen = Filter { module: Some("kitchen".to_owned()) };
     let found = search("water node", Some(&vector), &kitchen, 10).await.unwrap();
-    assert_eq!((pages(&found.lexical), pages(&found.dense)), (vec!["pasta/0".to_owned()], vec!["pasta/0".to_owned()]));
+    assert_eq!(
+        (pages(&found.lexical), pages(&found.dense)),
+        (vec!["pasta/0".to_owned()], vec!["pasta/0".to_owned()])
+    );
     let nowhere = Filter { module: Some("nowhere".to_owned()) };
     let found = search("node", Some(&vector), &nowhere, 10).await.unwrap();
     assert!(found.lexical.is_empty() && found.dense.is_empty());

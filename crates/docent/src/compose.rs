@@ -28,7 +28,9 @@ pub fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, Failur
     let embedder = match settings.embedder.kind {
         EmbedderKind::None => return Ok(None),
         EmbedderKind::Local => LocalEmbedder::bundled(),
-        EmbedderKind::Onnx => LocalEmbedder::from_folder(settings.embedder.folder.as_deref().unwrap_or(".".as_ref())),
+        EmbedderKind::Onnx => {
+            LocalEmbedder::from_folder(settings.embedder.folder.as_deref().unwrap_or(".".as_ref()))
+        }
     };
     Ok(Some(Arc::new(embedder.map_err(embed_failure)?)))
 }
@@ -64,7 +66,10 @@ fn sample_index(embedder: Option<&dyn Embedder>) -> Result<EmbeddedIndex, Failur
 }
 
 /// The embedder, if it is the one that made the index's vectors.
-pub fn matching(embedder: Option<Arc<dyn Embedder>>, index: &Description) -> Result<Option<Arc<dyn Embedder>>, Failure> {
+pub fn matching(
+    embedder: Option<Arc<dyn Embedder>>,
+    index: &Description,
+) -> Result<Option<Arc<dyn Embedder>>, Failure> {
     match embedder {
         Some(embedder) if index.embedder.width > 0 => {
             if *embedder.id() == index.embedder {
@@ -90,13 +95,14 @@ pub fn clock() -> Duration {
 pub fn index_failure(error: IndexError) -> Failure {
     let failure = Failure::new(Exit::Failed, &error);
     match error {
-        IndexError::Empty => Failure { exit: Exit::NotConfigured, ..failure }.hint("run `docent ingest FOLDER`"),
+        IndexError::Empty => {
+            Failure { exit: Exit::NotConfigured, ..failure }.hint("run `docent ingest FOLDER`")
+        }
         IndexError::Damaged(_) | IndexError::OtherFormat { .. } => {
             failure.hint("run `docent ingest` with the book's sources to build it again")
         }
-        IndexError::WrongWidth { .. } => {
-            Failure { exit: Exit::NotConfigured, ..failure }.hint("run `docent ingest` to embed the book again")
-        }
+        IndexError::WrongWidth { .. } => Failure { exit: Exit::NotConfigured, ..failure }
+            .hint("run `docent ingest` to embed the book again"),
         IndexError::Io { source, .. } => disk_hint(failure, &source),
         _ => failure,
     }

@@ -40,7 +40,8 @@ fn run(cli: Cli, output: Output) -> Result<(), Failure> {
         return commands::doctor::run(settings, &output);
     }
     let settings = settings?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
     runtime.block_on(async {
         match cli.command {
             Command::Ingest(arguments) => commands::ingest::run(&settings, arguments, &output).await,
@@ -56,7 +57,15 @@ fn run(cli: Cli, output: Output) -> Result<(), Failure> {
 
 /// Warnings of the libraries' and ours go to stderr; `RUST_LOG` chooses others.
 fn start_logging(output: &Output) {
-    let default = if output.verbose { "docent=debug,docent_backends=debug,warn" } else { "docent=warn,docent_backends=warn,error" };
+    let default = if output.verbose {
+        "docent=debug,docent_backends=debug,warn"
+    } else {
+        "docent=warn,docent_backends=warn,error"
+    };
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| default.into());
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .try_init();
 }

@@ -32,7 +32,8 @@ pub const VERSION: &str = concat!("sample-", env!("CARGO_PKG_VERSION"));
 pub fn index(embedder: Option<&dyn Embedder>, counter: &dyn Embedder) -> Result<EmbeddedIndex, Failure> {
     let documents = documents();
     let cut: Vec<Vec<Chunk>> = documents.iter().map(|document| cut(document, counter)).collect();
-    let pages: Vec<_> = documents.iter().zip(&cut).map(|(document, chunks)| page_record(document, chunks)).collect();
+    let pages: Vec<_> =
+        documents.iter().zip(&cut).map(|(document, chunks)| page_record(document, chunks)).collect();
     let chunks: Vec<Chunk> = cut.into_iter().flatten().collect();
     let shipped = embedder.and_then(|embedder| shipped_rows(&chunks, embedder.id()));
     let (id, rows, keys) = match (embedder, shipped) {
@@ -90,7 +91,9 @@ fn shipped_rows(chunks: &[Chunk], embedder: &EmbedderId) -> Option<(Vec<f32>, Ve
     let mut values = Vec::with_capacity(chunks.len() * embedder.width);
     for key in &keys {
         let bytes = rows.get(key)?;
-        values.extend(bytes.chunks_exact(4).map(|value| f32::from_le_bytes([value[0], value[1], value[2], value[3]])));
+        values.extend(
+            bytes.chunks_exact(4).map(|value| f32::from_le_bytes([value[0], value[1], value[2], value[3]])),
+        );
     }
     Some((values, keys))
 }
@@ -123,7 +126,11 @@ mod tests {
             let cosine: f32 = row.iter().zip(vector).map(|(a, b)| a * b).sum();
             assert!(cosine > 0.98, "cosine {cosine}");
         }
-        assert_eq!(VECTORS.len(), chunks.len() * (16 + 384 * 4), "vectors of passages that are no longer there");
+        assert_eq!(
+            VECTORS.len(),
+            chunks.len() * (16 + 384 * 4),
+            "vectors of passages that are no longer there"
+        );
     }
 
     #[test]

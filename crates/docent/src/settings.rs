@@ -188,9 +188,12 @@ impl Settings {
         if let Some(folder) = &self.data_dir {
             return Ok(folder.clone());
         }
-        directories::ProjectDirs::from("", "", "docent").map(|folders| folders.data_dir().to_owned()).ok_or_else(|| {
-            Failure::new(Exit::NotConfigured, "there is no home folder to keep the index in").hint("name one with --data-dir")
-        })
+        directories::ProjectDirs::from("", "", "docent")
+            .map(|folders| folders.data_dir().to_owned())
+            .ok_or_else(|| {
+                Failure::new(Exit::NotConfigured, "there is no home folder to keep the index in")
+                    .hint("name one with --data-dir")
+            })
     }
 
     /// The folder of the embedded index.
@@ -218,8 +221,11 @@ impl Settings {
             return Err(out_of_range("retrieval.depth", "1 and 10000", retrieval.depth));
         }
         if self.embedder.kind == EmbedderKind::Onnx && self.embedder.folder.is_none() {
-            return Err(Failure::new(Exit::NotConfigured, "embedder.kind is `onnx` but embedder.folder is not set")
-                .hint("set embedder.folder to a folder with model.onnx and tokenizer.json"));
+            return Err(Failure::new(
+                Exit::NotConfigured,
+                "embedder.kind is `onnx` but embedder.folder is not set",
+            )
+            .hint("set embedder.folder to a folder with model.onnx and tokenizer.json"));
         }
         Ok(())
     }

@@ -7,10 +7,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use docent_core::embed::{EmbedError, Embedder, EmbedderId, Purpose, Vector};
-use rayon::prelude::*;
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool};
 use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, Tensor};
@@ -38,7 +38,10 @@ struct Shared {
     input_ids: NodeId,
     attention_mask: NodeId,
     output: NodeId,
-    workers: rayon::ThreadPool,
+    /// One thread a pool, one pool a core: workers that shared the runtime's pool would
+    /// wait for one another.
+    pools: Vec<Arc<ThreadPool>>,
+    last_pool: AtomicUsize,
 }
 
 impl LocalEmbedder {
@@ -69,13 +72,10 @@ impl LocalEmbedder {
         tokenizer.with_truncation(Some(truncation)).map_err(unusable)?;
         tokenizer.with_padding(None);
         let node = |name: &str| model.node_id(name).map_err(unusable);
-        let (input_ids, attention_mask, output) = (node("input_ids")?, node("attention_mask")?, node("embedding")?);
+        let (input_ids, attention_mask, output) =
+            (node("input_ids")?, node("attention_mask")?, node("embedding")?);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let workers = rayon::ThreadPoolBuilder::new()
-            .num_threads(cores)
-            .thread_name(|number| format!("embed-{number}"))
-            .build()
-            .map_err(unusable)?;
+        let pools = (0..cores).map(|_| Arc::new(ThreadPool::with_num_threads(1))).collect();
         let mut shared = Shared {
             id: EmbedderId { name, width: 0 },
             tokenizer,
@@ -83,30 +83,42 @@ impl LocalEmbedder {
             input_ids,
             attention_mask,
             output,
-            workers,
+            pools,
+            last_pool: AtomicUsize::new(0),
         };
-        shared.id.width = shared.embed_one("width")?.len();
+        shared.id.width = shared.embed_one("width", shared.any_pool())?.len();
         Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Embeds on the calling thread's time; [`Embedder::embed`] moves this off the runtime.
     pub fn embed_now(&self, texts: &[&str]) -> Result<Vec<Vector>, EmbedError> {
         if let [text] = texts {
-            return Ok(vec![self.shared.embed_one(text)?]);
+            return Ok(vec![self.shared.embed_one(text, self.shared.any_pool())?]);
         }
         // Long texts first: the last worker to finish then holds a short one.
         let mut order: Vec<usize> = (0..texts.len()).collect();
         order.sort_by_key(|&number| std::cmp::Reverse(texts[number].len()));
-        let mut vectors: Vec<(usize, Vector)> = self.shared.workers.install(|| {
-            order
-                .par_iter()
-                .with_max_len(1)
-                .map(|&number| Ok((number, self.shared.embed_one(texts[number])?)))
-                .collect::<Result<_, EmbedError>>()
-        })?;
+        let next = AtomicUsize::new(0);
+        let work = |pool: &Arc<ThreadPool>| -> Result<Vec<(usize, Vector)>, EmbedError> {
+            let mut vectors = Vec::new();
+            while let Some(&number) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                vectors.push((number, self.shared.embed_one(texts[number], pool)?));
+            }
+            Ok(vectors)
+        };
+        let mut vectors = std::thread::scope(|scope| {
+            let workers: Vec<_> = self.shared.pools.iter().map(|pool| scope.spawn(|| work(pool))).collect();
+            let results = workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err(panicked())));
+            results.collect::<Result<Vec<_>, _>>()
+        })?
+        .concat();
         vectors.sort_by_key(|(number, _)| *number);
         Ok(vectors.into_iter().map(|(_, vector)| vector).collect())
     }
+}
+
+fn panicked() -> EmbedError {
+    EmbedError::Unusable("the model failed on a text".to_owned())
 }
 
 fn options() -> ModelOptions {
@@ -119,20 +131,19 @@ fn unusable(error: impl std::fmt::Display) -> EmbedError {
     EmbedError::Unusable(error.to_string())
 }
 
-thread_local! {
-    /// Each worker runs the model on its own thread; the runtime's pool would make workers
-    /// wait for one another.
-    static ONE_THREAD: Arc<ThreadPool> = Arc::new(ThreadPool::with_num_threads(1));
-}
-
 impl Shared {
-    fn embed_one(&self, text: &str) -> Result<Vector, EmbedError> {
+    /// Callers that come one by one take turns.
+    fn any_pool(&self) -> &Arc<ThreadPool> {
+        &self.pools[self.last_pool.fetch_add(1, Ordering::Relaxed) % self.pools.len()]
+    }
+
+    fn embed_one(&self, text: &str, pool: &Arc<ThreadPool>) -> Result<Vector, EmbedError> {
         let encoding = self.tokenizer.encode_fast(text, true).map_err(unusable)?;
         let ids: Vec<i32> = encoding.get_ids().iter().map(|&id| id as i32).collect();
         let length = ids.len();
         let ids = NdTensor::from_data([1, length], ids);
         let mask = NdTensor::from_data([1, length], vec![1i32; length]);
-        let options = RunOptions::default().with_thread_pool(Some(ONE_THREAD.with(Arc::clone)));
+        let options = RunOptions::default().with_thread_pool(Some(pool.clone()));
         let [output] = self
             .model
             .run_n(
@@ -158,7 +169,7 @@ impl Embedder for LocalEmbedder {
 
     fn batch_size(&self) -> usize {
         // Enough for the workers to even out, few enough to lose little in a crash.
-        8 * self.shared.workers.current_num_threads()
+        16 * self.shared.pools.len()
     }
 
     fn count_tokens(&self, text: &str) -> usize {
@@ -192,7 +203,11 @@ mod tests {
     #[test]
     fn vectors_have_unit_length_and_mean_something() {
         let embedder = LocalEmbedder::bundled().unwrap();
-        let texts = ["What is a ROS 2 node?", "A node is a process in the ROS graph.", "Boil the pasta for ten minutes."];
+        let texts = [
+            "What is a ROS 2 node?",
+            "A node is a process in the ROS graph.",
+            "Boil the pasta for ten minutes.",
+        ];
         let vectors = embedder.embed_now(&texts).unwrap();
         for vector in &vectors {
             assert_eq!(vector.len(), 384);

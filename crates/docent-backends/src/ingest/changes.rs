@@ -36,7 +36,10 @@ pub fn page_record(document: &Document, chunks: &[Chunk]) -> PageRecord {
         title: document.title.clone(),
         module: document.module.clone(),
         chunks: chunks.len(),
-        sections: hashers.into_iter().map(|(name, hasher)| (name, format!("{:016x}", hasher.digest()))).collect(),
+        sections: hashers
+            .into_iter()
+            .map(|(name, hasher)| (name, format!("{:016x}", hasher.digest())))
+            .collect(),
     }
 }
 
@@ -64,12 +67,15 @@ pub fn sections(before: &[PageRecord], after: &[PageRecord]) -> Changes {
 fn by_section(pages: &[PageRecord]) -> HashMap<(&str, &str), &str> {
     pages
         .iter()
-        .flat_map(|page| page.sections.iter().map(|(name, hash)| ((page.id.as_str(), name.as_str()), hash.as_str())))
+        .flat_map(|page| {
+            page.sections.iter().map(|(name, hash)| ((page.id.as_str(), name.as_str()), hash.as_str()))
+        })
         .collect()
 }
 
 fn compare<K: std::hash::Hash + Eq, V: PartialEq>(old: &HashMap<K, V>, new: &HashMap<K, V>) -> Changes {
-    let mut changes = Changes { removed: old.keys().filter(|key| !new.contains_key(key)).count(), ..Changes::default() };
+    let mut changes =
+        Changes { removed: old.keys().filter(|key| !new.contains_key(key)).count(), ..Changes::default() };
     for (key, value) in new {
         match old.get(key) {
             None => changes.added += 1,

@@ -58,7 +58,8 @@ pub fn read(path: &Path) -> Result<Read, SourceError> {
 
 fn document(record: Record) -> (Document, Vec<Warning>) {
     // The text of a notebook in such corpora is its Markdown.
-    let format = if record._id.ends_with(".ipynb") { Some(Format::Markdown) } else { Format::of(&record._id) };
+    let format =
+        if record._id.ends_with(".ipynb") { Some(Format::Markdown) } else { Format::of(&record._id) };
     let flavor = if record._id.ends_with(".mdx") { Flavor::Docusaurus } else { Flavor::Plain };
     let (front, parsed) = parse(format.unwrap_or(Format::Text), &record.text, flavor, &mut |_| None);
     let title = Some(record.title.trim().to_owned()).filter(|title| !title.is_empty());

@@ -44,7 +44,9 @@ pub fn read(path: &Path, source: &SourceRecord) -> Result<Read, SourceError> {
             Some(url) => Base::Published(url.clone()),
             None => Base::Local(format!("file://{}", root.to_string_lossy().replace('\\', "/"))),
         },
-        root_module: root.file_name().map_or_else(|| "book".to_owned(), |name| name.to_string_lossy().into_owned()),
+        root_module: root
+            .file_name()
+            .map_or_else(|| "book".to_owned(), |name| name.to_string_lossy().into_owned()),
         chapters: HashMap::new(),
     };
     let (site, pages) = choose(site, &root, files, &mut read);
@@ -68,17 +70,22 @@ fn pages_folder(path: &Path) -> PathBuf {
 }
 
 fn has_docusaurus_config(folder: &Path) -> bool {
-    ["js", "ts", "mjs", "cjs"].iter().any(|extension| folder.join(format!("docusaurus.config.{extension}")).is_file())
+    ["js", "ts", "mjs", "cjs"]
+        .iter()
+        .any(|extension| folder.join(format!("docusaurus.config.{extension}")).is_file())
 }
 
 /// All files below `root`, relative to it, in name order.
 fn list(root: &Path, warnings: &mut Vec<Warning>) -> Result<Vec<String>, SourceError> {
     let keep = |entry: &walkdir::DirEntry| {
         let name = entry.file_name().to_string_lossy();
-        entry.depth() == 0 || !(name.starts_with('.') || (entry.file_type().is_dir() && SKIPPED_FOLDERS.contains(&&*name)))
+        entry.depth() == 0
+            || !(name.starts_with('.') || (entry.file_type().is_dir() && SKIPPED_FOLDERS.contains(&&*name)))
     };
     let mut files = Vec::new();
-    for entry in walkdir::WalkDir::new(root).follow_links(true).sort_by_file_name().into_iter().filter_entry(keep) {
+    for entry in
+        walkdir::WalkDir::new(root).follow_links(true).sort_by_file_name().into_iter().filter_entry(keep)
+    {
         match entry {
             Ok(entry) if entry.file_type().is_file() => {
                 let relative = entry.path().strip_prefix(root).unwrap_or(entry.path());
@@ -88,7 +95,8 @@ fn list(root: &Path, warnings: &mut Vec<Warning>) -> Result<Vec<String>, SourceE
             Err(error) => {
                 let path = error.path().unwrap_or(root).to_owned();
                 if error.depth() == 0 {
-                    let source = error.into_io_error().unwrap_or_else(|| std::io::Error::other("cannot be listed"));
+                    let source =
+                        error.into_io_error().unwrap_or_else(|| std::io::Error::other("cannot be listed"));
                     return Err(SourceError::Unreadable { path, source });
                 }
                 warnings.push(Warning::new(path.to_string_lossy(), format!("cannot be read: {error}")));
@@ -102,8 +110,9 @@ fn list(root: &Path, warnings: &mut Vec<Warning>) -> Result<Vec<String>, SourceE
 fn detect(root: &Path, files: &[String]) -> Layout {
     let any = |test: &dyn Fn(&str) -> bool| files.iter().any(|file| test(file));
     let docusaurus = || {
-        any(&|file| file.ends_with(".mdx") || file.ends_with("_category_.json") || file.ends_with("_category_.yml"))
-            || root.parent().is_some_and(has_docusaurus_config)
+        any(&|file| {
+            file.ends_with(".mdx") || file.ends_with("_category_.json") || file.ends_with("_category_.yml")
+        }) || root.parent().is_some_and(has_docusaurus_config)
     };
     if files.iter().any(|file| file == "SUMMARY.md") {
         Layout::MdBook
@@ -162,7 +171,11 @@ fn count_other(file: &str, others: &mut BTreeMap<String, usize>) {
     *others.entry(extension.to_lowercase()).or_default() += 1;
 }
 
-fn parse_file(root: &Path, page: &str, site: &Site) -> (Option<docent_core::document::Document>, Vec<Warning>) {
+fn parse_file(
+    root: &Path,
+    page: &str,
+    site: &Site,
+) -> (Option<docent_core::document::Document>, Vec<Warning>) {
     let path = root.join(page);
     match std::fs::read(&path) {
         Ok(bytes) => parse_page(page, &bytes, site, &mut |name| load(root, &path, name)),
@@ -229,8 +242,14 @@ mod tests {
         assert_eq!(read.kind, "Docusaurus");
         assert_eq!(urls(&read), ["/ros2/nodes", "/"]);
         assert_eq!(read.documents[0].sections[0].blocks[0].text, "Shared words.");
-        assert_eq!(warnings(&read), ["01-ros2/_p.mdx: a partial (its name starts with _): shown where it is imported, not a page"]);
-        assert_eq!(read.other_files.into_iter().collect::<Vec<_>>(), [("json".to_owned(), 1), ("png".to_owned(), 1)]);
+        assert_eq!(
+            warnings(&read),
+            ["01-ros2/_p.mdx: a partial (its name starts with _): shown where it is imported, not a page"]
+        );
+        assert_eq!(
+            read.other_files.into_iter().collect::<Vec<_>>(),
+            [("json".to_owned(), 1), ("png".to_owned(), 1)]
+        );
     }
 
     #[test]
@@ -274,7 +293,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), &[("a.md", "# A\ntext")]);
         let path = folder.path().join("a.md");
-        let source = SourceRecord { location: path.to_string_lossy().into_owned(), base_url: None, layout: None };
+        let source =
+            SourceRecord { location: path.to_string_lossy().into_owned(), base_url: None, layout: None };
         let read = read(&path, &source).unwrap();
         let expected = format!("file://{}", path.canonicalize().unwrap().display());
         assert_eq!(read.documents[0].url, expected);

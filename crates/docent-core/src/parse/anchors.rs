@@ -156,14 +156,38 @@ mod tests {
         check(
             AnchorStyle::GitHub,
             &[
-                "Hello World", "Hello World", "Hello World", "Hello World 1", "C++ & C#?", "What's new in 2.0?",
-                "create_node()", "🚀 Launch", "⚙️ Setup", "a  b", "Über Größe", "日本語の見出し", "foo/bar: baz",
-                "x² + y²", "--ros-args",
+                "Hello World",
+                "Hello World",
+                "Hello World",
+                "Hello World 1",
+                "C++ & C#?",
+                "What's new in 2.0?",
+                "create_node()",
+                "🚀 Launch",
+                "⚙️ Setup",
+                "a  b",
+                "Über Größe",
+                "日本語の見出し",
+                "foo/bar: baz",
+                "x² + y²",
+                "--ros-args",
             ],
             &[
-                "hello-world", "hello-world-1", "hello-world-2", "hello-world-1-1", "c--c", "whats-new-in-20",
-                "create_node", "-launch", "\u{fe0f}-setup", "a--b", "über-größe", "日本語の見出し", "foobar-baz",
-                "x--y", "--ros-args",
+                "hello-world",
+                "hello-world-1",
+                "hello-world-2",
+                "hello-world-1-1",
+                "c--c",
+                "whats-new-in-20",
+                "create_node",
+                "-launch",
+                "\u{fe0f}-setup",
+                "a--b",
+                "über-größe",
+                "日本語の見出し",
+                "foobar-baz",
+                "x--y",
+                "--ros-args",
             ],
         );
     }
@@ -172,7 +196,15 @@ mod tests {
     fn mdbook_headings() {
         check(
             AnchorStyle::MdBook,
-            &["Hello, World!", "Hello, World!", "The `?` Operator", "Match & if let", "🚀 Go", "  Spaces  ", "Ünïcode"],
+            &[
+                "Hello, World!",
+                "Hello, World!",
+                "The `?` Operator",
+                "Match & if let",
+                "🚀 Go",
+                "  Spaces  ",
+                "Ünïcode",
+            ],
             &["hello-world", "hello-world-1", "the--operator", "match--if-let", "-go", "spaces", "Ünïcode"],
         );
     }
@@ -181,8 +213,28 @@ mod tests {
     fn sphinx_headings() {
         check(
             AnchorStyle::Sphinx,
-            &["Hello, World!", "Hello, World!", "2.1 Install it", "C++ API", "Größe", "日本語", "rclpy.create_node", "Hello, World!", "🚀 Launch"],
-            &["hello-world", "id1", "install-it", "c-api", "grosze", "id2", "rclpy-create-node", "id3", "launch"],
+            &[
+                "Hello, World!",
+                "Hello, World!",
+                "2.1 Install it",
+                "C++ API",
+                "Größe",
+                "日本語",
+                "rclpy.create_node",
+                "Hello, World!",
+                "🚀 Launch",
+            ],
+            &[
+                "hello-world",
+                "id1",
+                "install-it",
+                "c-api",
+                "grosze",
+                "id2",
+                "rclpy-create-node",
+                "id3",
+                "launch",
+            ],
         );
     }
 

@@ -31,7 +31,11 @@ pub fn split(source: &str) -> (FrontMatter, &str, Option<String>) {
         Err(error) => {
             let reason = error.to_string();
             let reason = reason.lines().next().unwrap_or("not valid YAML");
-            (scan(yaml), body, Some(format!("front matter is not valid YAML ({reason}); only its plain lines are used")))
+            (
+                scan(yaml),
+                body,
+                Some(format!("front matter is not valid YAML ({reason}); only its plain lines are used")),
+            )
         }
     }
 }
@@ -77,8 +81,9 @@ mod tests {
 
     #[test]
     fn keys_we_know_are_read_and_others_ignored() {
-        let (front, body, warning) =
-            split("---\ntitle: \"Nodes: a tour\"\nslug: /nodes\ntags: [a, b]\nsidebar_position: 2\n---\n# Hi\n");
+        let (front, body, warning) = split(
+            "---\ntitle: \"Nodes: a tour\"\nslug: /nodes\ntags: [a, b]\nsidebar_position: 2\n---\n# Hi\n",
+        );
         assert_eq!(front.title.as_deref(), Some("Nodes: a tour"));
         assert_eq!(front.slug.as_deref(), Some("/nodes"));
         assert_eq!(body, "# Hi\n");

@@ -164,10 +164,8 @@ impl Walker {
     fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Heading(_) => self.end_heading(),
-            TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::FootnoteDefinition => {
-                if self.lists.is_empty() {
-                    self.flush();
-                }
+            TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::FootnoteDefinition if self.lists.is_empty() => {
+                self.flush();
             }
             TagEnd::BlockQuote(_) => {
                 self.flush();
@@ -320,7 +318,11 @@ fn visible_code(code: &str, flavor: Flavor) -> String {
         }
         let backticks = bare.len() - bare.trim_start_matches('`').len();
         longest = longest.max(backticks);
-        out.push_str(if rust && bare.starts_with("##") { line.trim_start().get(1..).unwrap_or(line) } else { line });
+        out.push_str(if rust && bare.starts_with("##") {
+            line.trim_start().get(1..).unwrap_or(line)
+        } else {
+            line
+        });
         out.push('\n');
     }
     if out.trim().is_empty() {

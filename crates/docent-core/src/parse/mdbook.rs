@@ -55,12 +55,21 @@ pub fn expand_includes(
     match missing.as_slice() {
         [] => {}
         [one] => warnings.push(format!("included file not found: {one}")),
-        [first, rest @ ..] => warnings.push(format!("{} included files not found: {first} and {} more", missing.len(), rest.len())),
+        [first, rest @ ..] => warnings.push(format!(
+            "{} included files not found: {first} and {} more",
+            missing.len(),
+            rest.len()
+        )),
     }
     text
 }
 
-fn expand(source: &str, load: &mut dyn FnMut(&str) -> Option<String>, missing: &mut Vec<String>, depth: usize) -> String {
+fn expand(
+    source: &str,
+    load: &mut dyn FnMut(&str) -> Option<String>,
+    missing: &mut Vec<String>,
+    depth: usize,
+) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;
     while let Some(at) = rest.find("{{#") {
@@ -80,7 +89,12 @@ fn expand(source: &str, load: &mut dyn FnMut(&str) -> Option<String>, missing: &
     out
 }
 
-fn run(directive: &str, load: &mut dyn FnMut(&str) -> Option<String>, missing: &mut Vec<String>, depth: usize) -> String {
+fn run(
+    directive: &str,
+    load: &mut dyn FnMut(&str) -> Option<String>,
+    missing: &mut Vec<String>,
+    depth: usize,
+) -> String {
     let (name, argument) = directive.split_once(char::is_whitespace).unwrap_or((directive, ""));
     if !matches!(name, "include" | "rustdoc_include" | "playground") {
         return String::new(); // {{#title}} and the like show nothing in the text.
@@ -104,7 +118,9 @@ fn cut(text: &str, range: &[&str]) -> String {
     let chosen: Vec<&str> = match range {
         [] => lines,
         [name] if !name.is_empty() && number(name).is_none() => anchored(&lines, name),
-        [line] => number(line).and_then(|line| lines.get(line.saturating_sub(1)).copied()).into_iter().collect(),
+        [line] => {
+            number(line).and_then(|line| lines.get(line.saturating_sub(1)).copied()).into_iter().collect()
+        }
         [from, to, ..] => {
             let from = number(from).unwrap_or(1).saturating_sub(1).min(lines.len());
             let to = number(to).unwrap_or(lines.len()).clamp(from, lines.len());
@@ -138,7 +154,15 @@ mod tests {
             "# Summary\n\n[Title](title.md)\n\n- [One `a`](one.md)\n    - [Deep](one/deep.md)\n- [Draft]()\n- [Two](two.md)\n",
         );
         let shown: Vec<_> = chapters.iter().map(|c| format!("{} {} {}", c.title, c.path, c.top)).collect();
-        assert_eq!(shown, ["Title title.md title.md", "One a one.md one.md", "Deep one/deep.md one.md", "Two two.md two.md"]);
+        assert_eq!(
+            shown,
+            [
+                "Title title.md title.md",
+                "One a one.md one.md",
+                "Deep one/deep.md one.md",
+                "Two two.md two.md"
+            ]
+        );
     }
 
     fn include(source: &str) -> (String, Vec<String>) {

@@ -16,12 +16,13 @@ pub fn to_markdown(source: &str, load: &mut dyn FnMut(&str) -> Option<String>) -
 const DEEPEST_PARTIAL: usize = 8;
 
 fn expand(source: &str, load: &mut dyn FnMut(&str) -> Option<String>, depth: usize) -> String {
-    let source = remove_comments(source);
+    let source = remove_comments(&unwrap_code_blocks(source));
     let (body, imports) = remove_modules(&source);
     let mut partials = Vec::new();
     if depth < DEEPEST_PARTIAL {
         for (name, path) in imports {
-            if (path.ends_with(".md") || path.ends_with(".mdx")) && body.contains(&format!("<{name}"))
+            if (path.ends_with(".md") || path.ends_with(".mdx"))
+                && body.contains(&format!("<{name}"))
                 && let Some(text) = load(&path)
             {
                 let (_, text, _) = super::front_matter::split(&text);
@@ -30,6 +31,25 @@ fn expand(source: &str, load: &mut dyn FnMut(&str) -> Option<String>, depth: usi
         }
     }
     remove_tags(&admonitions(&body), &partials)
+}
+
+/// A fence called `mdx-code-block` hides MDX from other tools; Docusaurus shows what is inside.
+fn unwrap_code_blocks(source: &str) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut wrapped = false;
+    for_each_line(source, |line, in_code| {
+        let bare = line.trim();
+        if in_code && !wrapped && bare.trim_start_matches('`') == "mdx-code-block" {
+            wrapped = true;
+            out.push('\n');
+        } else if in_code && wrapped && fence_marker(bare) == Some(bare) {
+            wrapped = false;
+            out.push('\n');
+        } else {
+            out.push_str(line);
+        }
+    });
+    out
 }
 
 /// Walks over `source` line by line and tells `visit` which lines are inside code fences.
@@ -43,7 +63,9 @@ fn for_each_line(source: &str, mut visit: impl FnMut(&str, bool)) {
                 fence = Some(marker.to_owned());
                 visit(line, true);
             }
-            (Some(open), Some(marker)) if marker.starts_with(open.as_str()) && trimmed.trim_end() == marker => {
+            (Some(open), Some(marker))
+                if marker.starts_with(open.as_str()) && trimmed.trim_end() == marker =>
+            {
                 fence = None;
                 visit(line, true);
             }
@@ -119,7 +141,8 @@ fn remove_modules(source: &str) -> (String, Vec<(String, String)>) {
             return;
         }
         if !inside {
-            inside = line.starts_with("import ") || line.starts_with("export ") || line.starts_with("import{");
+            inside =
+                line.starts_with("import ") || line.starts_with("export ") || line.starts_with("import{");
             if !inside {
                 out.push_str(line);
                 return;
@@ -138,7 +161,7 @@ fn remove_modules(source: &str) -> (String, Vec<(String, String)>) {
         }
         // The statement ends with its line once all brackets are closed.
         let continues = matches!(line.trim_end().chars().last(), Some(',' | '=' | '>' | '+'));
-        if depth <= 0 && !continues || (line.trim().is_empty() && depth <= 0) {
+        if depth <= 0 && (!continues || line.trim().is_empty()) {
             inside = false;
         }
     });
@@ -189,7 +212,11 @@ fn admonition_label(rest: &str) -> String {
     let title = title.strip_prefix("title=").unwrap_or(title).trim_matches('"').trim();
     let mut letters = kind.chars();
     let kind: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
-    if title.is_empty() || title.eq_ignore_ascii_case(&kind) { format!("{kind}:") } else { format!("{kind}: {title}") }
+    if title.is_empty() || title.eq_ignore_ascii_case(&kind) {
+        format!("{kind}:")
+    } else {
+        format!("{kind}: {title}")
+    }
 }
 
 /// Attributes whose value the reader sees on the page.
@@ -232,9 +259,8 @@ fn dedent<'a>(line: &'a str, indents: &mut [Option<usize>]) -> &'a str {
 }
 
 fn unfinished_tag(text: &str) -> bool {
-    text.match_indices('<').any(|(at, _)| {
-        !in_code_span(text, at) && starts_tag(&text[at..]) && Tag::read(&text[at..]).is_none()
-    })
+    text.match_indices('<')
+        .any(|(at, _)| !in_code_span(text, at) && starts_tag(&text[at..]) && Tag::read(&text[at..]).is_none())
 }
 
 fn starts_tag(text: &str) -> bool {
@@ -246,14 +272,20 @@ fn starts_tag(text: &str) -> bool {
     }
 }
 
-fn strip_tags_of(text: &str, partials: &[(String, String)], indents: &mut Vec<Option<usize>>, out: &mut String) {
+fn strip_tags_of(
+    text: &str,
+    partials: &[(String, String)],
+    indents: &mut Vec<Option<usize>>,
+    out: &mut String,
+) {
     let mut rest = text;
     let mut had_tag = false;
     let from = out.len();
     let mut offset = 0;
     while let Some(at) = rest.find('<') {
         let here = offset + at;
-        let tag = if in_code_span(text, here) || !starts_tag(&rest[at..]) { None } else { Tag::read(&rest[at..]) };
+        let tag =
+            if in_code_span(text, here) || !starts_tag(&rest[at..]) { None } else { Tag::read(&rest[at..]) };
         let Some(tag) = tag else {
             out.push_str(&rest[..=at]);
             rest = &rest[at + 1..];
@@ -294,7 +326,8 @@ fn strip_tags_of(text: &str, partials: &[(String, String)], indents: &mut Vec<Op
 }
 
 const BLOCK_TAGS: [&str; 14] = [
-    "div", "section", "details", "summary", "p", "center", "figure", "table", "ul", "ol", "li", "article", "tabs", "header",
+    "div", "section", "details", "summary", "p", "center", "figure", "table", "ul", "ol", "li", "article",
+    "tabs", "header",
 ];
 
 /// One JSX or HTML tag.
@@ -319,11 +352,8 @@ impl<'a> Tag<'a> {
         let mut braces = 0usize;
         for (at, &byte) in bytes.iter().enumerate().skip(name_start + name_length) {
             match byte {
-                _ if quote != 0 => {
-                    if byte == quote {
-                        quote = 0;
-                    }
-                }
+                _ if byte == quote => quote = 0,
+                _ if quote != 0 => {}
                 b'"' | b'\'' if braces == 0 => quote = byte,
                 b'{' => braces += 1,
                 b'}' => braces = braces.saturating_sub(1),
@@ -368,7 +398,9 @@ mod tests {
 
     fn check(source: &str, expected: &str) {
         let got = to_markdown(source, &mut |_| None);
-        let lines = |text: &str| text.lines().map(str::trim_end).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("\n");
+        let lines = |text: &str| {
+            text.lines().map(str::trim_end).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("\n")
+        };
         assert_eq!(lines(&got), lines(expected));
     }
 
@@ -401,7 +433,10 @@ mod tests {
 
     #[test]
     fn a_tag_over_several_lines_goes() {
-        check("<Figure\n  src={require('./a.png').default}\n  caption=\"The loop\"\n/>\nText\n", "The loop\nText");
+        check(
+            "<Figure\n  src={require('./a.png').default}\n  caption=\"The loop\"\n/>\nText\n",
+            "The loop\nText",
+        );
     }
 
     #[test]
@@ -418,9 +453,18 @@ mod tests {
     }
 
     #[test]
+    fn an_mdx_code_block_is_shown_not_quoted() {
+        check(
+            "```mdx-code-block\nimport A from 'a';\n\n<A>Shown.</A>\n```\nAfter\n```mdx\n<A>kept</A>\n```\n",
+            "Shown.\nAfter\n```mdx\n<A>kept</A>\n```",
+        );
+    }
+
+    #[test]
     fn a_partial_is_shown_where_it_is_used() {
         let mut load = |path: &str| (path == "./_note.mdx").then(|| "Shared *words*.".to_owned());
-        let got = to_markdown("import Note from './_note.mdx';\n\nBefore.\n\n<Note />\n\nAfter.\n", &mut load);
+        let got =
+            to_markdown("import Note from './_note.mdx';\n\nBefore.\n\n<Note />\n\nAfter.\n", &mut load);
         let words: Vec<_> = got.split_whitespace().collect();
         assert_eq!(words, ["Before.", "Shared", "*words*.", "After."]);
     }

@@ -100,7 +100,10 @@ fn flavor(path: &str, layout: Layout) -> Flavor {
 
 fn title(path: &str, site: &Site, front: &FrontMatter, parsed: &Parsed) -> String {
     let named = site.chapters.get(path).map(|chapter| chapter.title.clone());
-    let found = named.or_else(|| front.title.clone()).or_else(|| parsed.title.clone()).or_else(|| front.sidebar_label.clone());
+    let found = named
+        .or_else(|| front.title.clone())
+        .or_else(|| parsed.title.clone())
+        .or_else(|| front.sidebar_label.clone());
     match found.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty()) {
         Some(title) => title,
         None => title_from_path(path),

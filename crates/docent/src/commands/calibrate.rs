@@ -45,18 +45,30 @@ pub async fn run(settings: &Settings, arguments: Calibrate, output: &Output) -> 
         output.note(format!("{}: {covered} questions it covers, {foreign} it does not", set.name()));
         names.push(format!("{} ({covered} covered, {foreign} not)", set.name()));
     }
+    let keywords: Vec<Example> = examples
+        .iter()
+        .map(|example| Example { signals: example.signals.without_vectors(), ..*example })
+        .collect();
     let fitted = Calibration {
         fitted_on: names.join("; "),
         command: "docent calibrate DIR[:DOMAIN]… --others FILE --out FILE".to_owned(),
-        ..fit(&examples)
+        hybrid: fit(&examples),
+        keywords: fit(&keywords),
     };
     output.object(&fitted)?;
-    output.note(format!("shipped: {}", summary(Calibration::shipped(), &examples, settings.retrieval.min_relevance_score)));
-    output.note(format!("fitted:  {}", summary(&fitted, &examples, settings.retrieval.min_relevance_score)));
+    let (shipped, threshold) = (Calibration::shipped(), settings.retrieval.min_relevance_score);
+    for (name, before, after, examples) in [
+        ("with vectors", shipped.hybrid, fitted.hybrid, &examples),
+        ("keywords alone", shipped.keywords, fitted.keywords, &keywords),
+    ] {
+        output.note(format!("{name}, shipped: {}", summary(&before, examples, threshold)));
+        output.note(format!("{name}, fitted:  {}", summary(&after, examples, threshold)));
+    }
     if let Some(path) = &arguments.out {
         let text = serde_json::to_string_pretty(&fitted).map_err(anyhow::Error::from)?;
-        std::fs::write(path, text + "\n")
-            .map_err(|error| Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display())))?;
+        std::fs::write(path, text + "\n").map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+        })?;
     }
     Ok(())
 }
@@ -70,8 +82,9 @@ fn read_others(path: &Path) -> Result<Vec<Other>, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot read {}: {error}", path.display())))?;
     let parse = |(line, number): (&str, usize)| {
-        serde_json::from_str(line)
-            .map_err(|error| Failure::new(Exit::Failed, format!("{}, line {number}: {error}", path.display())))
+        serde_json::from_str(line).map_err(|error| {
+            Failure::new(Exit::Failed, format!("{}, line {number}: {error}", path.display()))
+        })
     };
     text.lines().zip(1..).map(parse).collect()
 }

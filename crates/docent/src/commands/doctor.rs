@@ -68,7 +68,10 @@ fn show(finding: &Finding, output: &Output) -> Result<(), Failure> {
         Health::Warning => (WARN, "warn"),
         Health::Bad => (BAD, "bad "),
     };
-    output.line(format!("{style}{mark}{style:#} {STRONG}{:<14}{STRONG:#} {}", finding.check, finding.message))?;
+    output.line(format!(
+        "{style}{mark}{style:#} {STRONG}{:<14}{STRONG:#} {}",
+        finding.check, finding.message
+    ))?;
     match &finding.hint {
         Some(hint) => output.line(format!("     {:<14} {hint}", "")),
         None => Ok(()),
@@ -104,7 +107,11 @@ fn model(settings: &Settings) -> Finding {
             let took = (compose::clock() - start).as_millis();
             Finding::good("embedder", format!("{} loaded in {took} ms", embedder.id()))
         }
-        Ok(None) => Finding::warning("embedder", "none: search is by keywords only", "remove embedder.kind to use the bundled model"),
+        Ok(None) => Finding::warning(
+            "embedder",
+            "none: search is by keywords only",
+            "remove embedder.kind to use the bundled model",
+        ),
         Err(failure) => Finding::bad("embedder", failure),
     }
 }
@@ -113,7 +120,9 @@ fn model(settings: &Settings) -> Finding {
 fn permissions(folder: &Path) -> Finding {
     let existing = folder.ancestors().find(|path| path.exists()).unwrap_or(folder);
     match tempfile::tempfile_in(existing) {
-        Ok(_) if existing == folder => Finding::good("data folder", format!("{} can be written", folder.display())),
+        Ok(_) if existing == folder => {
+            Finding::good("data folder", format!("{} can be written", folder.display()))
+        }
         Ok(_) => Finding::good("data folder", format!("{} will be created", folder.display())),
         Err(error) => Finding::bad(
             "data folder",
@@ -131,16 +140,29 @@ fn index(folder: &Path, settings: &Settings) -> Finding {
         Ok(Some((name, manifest)))
     });
     match examined {
-        Ok(None) => Finding::warning("index", "no book ingested: the sample book answers", "run `docent ingest FOLDER`"),
+        Ok(None) => Finding::warning(
+            "index",
+            "no book ingested: the sample book answers",
+            "run `docent ingest FOLDER`",
+        ),
         Ok(Some((name, manifest))) => {
             let configured = compose::embedder(settings).ok().flatten().map(|embedder| embedder.id().clone());
             match configured {
                 Some(id) if manifest.embedder.width > 0 && id != manifest.embedder => Finding::bad(
                     "index",
-                    Failure::new(Exit::Failed, format!("{name} was made with {}, but {id} is configured", manifest.embedder))
-                        .hint("run `docent ingest` to embed the book again"),
+                    Failure::new(
+                        Exit::Failed,
+                        format!("{name} was made with {}, but {id} is configured", manifest.embedder),
+                    )
+                    .hint("run `docent ingest` to embed the book again"),
                 ),
-                _ => Finding::good("index", format!("{name}: {} pages, {} passages, every file as published", manifest.pages, manifest.chunks)),
+                _ => Finding::good(
+                    "index",
+                    format!(
+                        "{name}: {} pages, {} passages, every file as published",
+                        manifest.pages, manifest.chunks
+                    ),
+                ),
             }
         }
         Err(error) => Finding::bad("index", compose::index_failure(error)),
@@ -150,26 +172,60 @@ fn index(folder: &Path, settings: &Settings) -> Finding {
 /// Keys are judged by their shape alone, and never shown.
 fn keys(settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut key = |name: &'static str, variable: &str, key: &Option<SecretString>, shape: &dyn Fn(&str) -> bool, expected: &str| {
+    let mut key = |name: &'static str,
+                   variable: &str,
+                   key: &Option<SecretString>,
+                   shape: &dyn Fn(&str) -> bool,
+                   expected: &str| {
         if let Some(key) = key {
             findings.push(if shape(key.expose_secret()) {
                 Finding::good(name, format!("{variable} is set and looks like a key"))
             } else {
-                Finding::warning(name, format!("{variable} is set but does not look like a key"), format!("it should {expected}; check for quotes and spaces around it"))
+                Finding::warning(
+                    name,
+                    format!("{variable} is set but does not look like a key"),
+                    format!("it should {expected}; check for quotes and spaces around it"),
+                )
             });
         }
     };
-    let plain = |key: &str| key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '|'));
+    let plain =
+        |key: &str| key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '|'));
     let own_url = settings.openai.base_url.is_some();
-    key("openai", "OPENAI_API_KEY", &settings.openai.api_key, &|key| (own_url || (key.starts_with("sk-") && key.len() >= 20)) && plain(key), "start with sk-");
-    key("cohere", "COHERE_API_KEY", &settings.cohere.api_key, &|key| key.len() == 40 && plain(key), "have 40 letters and digits");
-    key("qdrant", "QDRANT_API_KEY", &settings.qdrant.api_key, &|key| key.len() >= 16 && plain(key), "have at least 16 letters and digits");
+    key(
+        "openai",
+        "OPENAI_API_KEY",
+        &settings.openai.api_key,
+        &|key| (own_url || (key.starts_with("sk-") && key.len() >= 20)) && plain(key),
+        "start with sk-",
+    );
+    key(
+        "cohere",
+        "COHERE_API_KEY",
+        &settings.cohere.api_key,
+        &|key| key.len() == 40 && plain(key),
+        "have 40 letters and digits",
+    );
+    key(
+        "qdrant",
+        "QDRANT_API_KEY",
+        &settings.qdrant.api_key,
+        &|key| key.len() >= 16 && plain(key),
+        "have at least 16 letters and digits",
+    );
     if let Some(url) = &settings.qdrant.url {
         let sound = url.starts_with("http://") || url.starts_with("https://");
         findings.push(if sound {
-            Finding::good("qdrant", "QDRANT_URL is an address; this version keeps its index in the data folder")
+            Finding::good(
+                "qdrant",
+                "QDRANT_URL is an address; this version keeps its index in the data folder",
+            )
         } else {
-            Finding::warning("qdrant", "QDRANT_URL is not an address", "it should start with http:// or https://")
+            Finding::warning(
+                "qdrant",
+                "QDRANT_URL is not an address",
+                "it should start with http:// or https://",
+            )
         });
     }
     findings

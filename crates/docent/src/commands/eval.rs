@@ -23,8 +23,9 @@ pub async fn run(settings: &Settings, arguments: Eval, output: &Output) -> Resul
     let searched = clock();
     if let Some(path) = &arguments.run {
         let run: String = rankings.iter().map(Ranking::trec).collect();
-        std::fs::write(path, run)
-            .map_err(|error| Failure::from(anyhow::Error::from(error).context(format!("cannot write {}", path.display()))))?;
+        std::fs::write(path, run).map_err(|error| {
+            Failure::from(anyhow::Error::from(error).context(format!("cannot write {}", path.display())))
+        })?;
     }
     let score = metrics::score(&judged, &rankings);
     if output.json {

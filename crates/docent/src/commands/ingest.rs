@@ -17,7 +17,8 @@ use crate::settings::Settings;
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Ingest, output: &Output) -> Result<(), Failure> {
     let folder = settings.index_folder()?;
-    let plan = Plan { sources: sources(settings, &arguments, &folder)?, language: language(settings, &arguments)? };
+    let plan =
+        Plan { sources: sources(settings, &arguments, &folder)?, language: language(settings, &arguments)? };
     let embedder = compose::embedder(settings)?;
     let start = clock();
     let report = ingest(&folder, embedder.as_deref(), &plan, &Bars::new(output)).await.map_err(explain)?;
@@ -33,16 +34,23 @@ pub async fn run(settings: &Settings, arguments: Ingest, output: &Output) -> Res
 }
 
 /// What was named now, or what the index remembers.
-fn sources(settings: &Settings, arguments: &Ingest, folder: &std::path::Path) -> Result<Vec<SourceRecord>, Failure> {
+fn sources(
+    settings: &Settings,
+    arguments: &Ingest,
+    folder: &std::path::Path,
+) -> Result<Vec<SourceRecord>, Failure> {
     let base_url = arguments.base_url.clone().or_else(|| settings.book.base_url.clone());
-    if let Some(url) = base_url.as_deref().filter(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
+    if let Some(url) =
+        base_url.as_deref().filter(|url| !url.starts_with("http://") && !url.starts_with("https://"))
+    {
         return Err(Failure::usage(format!("--base-url must start with http:// or https://, got {url}")));
     }
     let layout = arguments.layout.clone().or_else(|| settings.book.layout.clone());
     if !arguments.sources.is_empty() {
         let record = |location: &String| SourceRecord {
             // Remembered in full, so that the next ingest finds it from any folder.
-            location: std::path::absolute(location).map_or_else(|_| location.clone(), |path| path.to_string_lossy().into_owned()),
+            location: std::path::absolute(location)
+                .map_or_else(|_| location.clone(), |path| path.to_string_lossy().into_owned()),
             base_url: base_url.clone(),
             layout: layout.clone(),
         };
@@ -57,7 +65,8 @@ fn sources(settings: &Settings, arguments: &Ingest, folder: &std::path::Path) ->
         .map_err(compose::index_failure)?;
     match remembered {
         Some(manifest) if !manifest.sources.is_empty() => Ok(manifest.sources),
-        _ => Err(Failure::usage("no source given").hint("name a folder: docent ingest ./docs --base-url https://example.org/docs")),
+        _ => Err(Failure::usage("no source given")
+            .hint("name a folder: docent ingest ./docs --base-url https://example.org/docs")),
     }
 }
 
@@ -69,12 +78,16 @@ fn language(settings: &Settings, arguments: &Ingest) -> Result<Option<Language>,
 fn explain(error: IngestError) -> Failure {
     match error {
         IngestError::Index(error) => compose::index_failure(error),
-        IngestError::Embed(error) => compose::embed_failure(error).hint("what was embedded so far is kept; run the same command to go on"),
-        IngestError::Busy(_) => Failure::new(Exit::Failed, error).hint("wait until it is done, or use another --data-dir"),
-        IngestError::NoPages(_) => {
-            Failure::new(Exit::Failed, error).hint("pages are .md, .mdx, .html, .rst and .txt files; the index is as it was")
+        IngestError::Embed(error) => compose::embed_failure(error)
+            .hint("what was embedded so far is kept; run the same command to go on"),
+        IngestError::Busy(_) => {
+            Failure::new(Exit::Failed, error).hint("wait until it is done, or use another --data-dir")
         }
-        IngestError::Source(SourceError::Missing(_)) => Failure::new(Exit::Failed, error).hint("check the path; the index is as it was"),
+        IngestError::NoPages(_) => Failure::new(Exit::Failed, error)
+            .hint("pages are .md, .mdx, .html, .rst and .txt files; the index is as it was"),
+        IngestError::Source(SourceError::Missing(_)) => {
+            Failure::new(Exit::Failed, error).hint("check the path; the index is as it was")
+        }
         other => Failure::new(Exit::Failed, other),
     }
 }
@@ -88,14 +101,19 @@ fn summary(report: &Report, seconds: f64, output: &Output) {
     };
     output.note(changes("pages", &report.pages));
     output.note(changes("sections", &report.sections));
-    let resumed = if report.resumed > 0 { format!(" ({} from an interrupted run)", report.resumed) } else { String::new() };
+    let resumed = if report.resumed > 0 {
+        format!(" ({} from an interrupted run)", report.resumed)
+    } else {
+        String::new()
+    };
     output.note(format!(
         "passages {STRONG}{}{STRONG:#}: {} embedded, {} reused{resumed}",
         report.chunks, report.embedded, report.reused
     ));
     if !report.other_files.is_empty() {
         let total: usize = report.other_files.values().sum();
-        let kinds: Vec<_> = report.other_files.iter().map(|(extension, count)| format!("{count} .{extension}")).collect();
+        let kinds: Vec<_> =
+            report.other_files.iter().map(|(extension, count)| format!("{count} .{extension}")).collect();
         output.note(format!("{FAINT}{total} other files are no pages: {}{FAINT:#}", kinds.join(", ")));
     }
     let kinds = report.kinds.join(", ");
@@ -142,7 +160,9 @@ impl Progress for Bars {
         if done == 0 {
             let bar = ProgressBar::new(total as u64);
             let template = "embedding {wide_bar} {pos}/{len} passages · {per_sec} · {eta} left";
-            bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_style(
+                ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
             self.replace(Some(bar));
         }
         if let Some(bar) = &*self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {

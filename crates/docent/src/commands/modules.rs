@@ -20,7 +20,10 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         output.line(format!(
             "{STRONG}{name:<widest$}{STRONG:#}  {} page{}, {} passage{}",
-            size.pages, plural(size.pages), size.chunks, plural(size.chunks)
+            size.pages,
+            plural(size.pages),
+            size.chunks,
+            plural(size.chunks)
         ))?;
     }
     Ok(())

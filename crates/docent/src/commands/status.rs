@@ -38,10 +38,13 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     }
     let line = |name: &str, value: String| output.line(format!("{STRONG}{name:<10}{STRONG:#} {value}"));
     line("index", status.index.clone())?;
-    line("version", match description.created_at.as_str() {
-        "" => description.version.clone(),
-        time => format!("{}, published {time}", description.version),
-    })?;
+    line(
+        "version",
+        match description.created_at.as_str() {
+            "" => description.version.clone(),
+            time => format!("{}, published {time}", description.version),
+        },
+    )?;
     line("pages", description.pages.to_string())?;
     line("passages", description.chunks.to_string())?;
     line("modules", description.modules.keys().cloned().collect::<Vec<_>>().join(", "))?;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: no weight is negative, so more of any signal is never less relevant.
 
-use docent_core::relevance::{Calibration, Signals};
+use docent_core::relevance::{Coefficients, Signals};
 
 /// A question with what retrieval saw, and whether the book covers it.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +20,7 @@ const PENALTY: f64 = 1e-4;
 
 /// The coefficients that best tell covered questions from others. Both kinds weigh the same
 /// in total, whatever their numbers, so that 0.5 means even odds.
-pub fn fit(examples: &[Example]) -> Calibration {
+pub fn fit(examples: &[Example]) -> Coefficients {
     let covered = examples.iter().filter(|example| example.covered).count().max(1) as f64;
     let others = examples.iter().filter(|example| !example.covered).count().max(1) as f64;
     let mut weights = [0.0f64; 5];
@@ -42,18 +42,28 @@ pub fn fit(examples: &[Example]) -> Calibration {
         }
     }
     let rounded = weights.map(|weight| (weight * 1000.0).round() / 1000.0);
-    let [intercept, dense_best, lexical_best, margin, coverage] = rounded;
-    Calibration { fitted_on: String::new(), command: String::new(), intercept, dense_best, lexical_best, margin, coverage }
+    let [intercept, dense_best, margin, lexical_best, coverage] = rounded;
+    Coefficients { intercept, dense_best, margin, lexical_best, coverage }
 }
 
 fn inputs(signals: &Signals) -> [f64; 5] {
-    [1.0, signals.dense_best.into(), signals.lexical_best.into(), signals.margin.into(), signals.coverage.into()]
+    [
+        1.0,
+        signals.dense_best.into(),
+        signals.margin.into(),
+        signals.lexical_best.into(),
+        signals.coverage.into(),
+    ]
 }
 
 /// How well a model tells the two apart, in one line.
-pub fn summary(model: &Calibration, examples: &[Example], threshold: f32) -> String {
+pub fn summary(model: &Coefficients, examples: &[Example], threshold: f32) -> String {
     let scored = |covered: bool| -> Vec<f32> {
-        examples.iter().filter(|example| example.covered == covered).map(|example| model.relevance(&example.signals)).collect()
+        examples
+            .iter()
+            .filter(|example| example.covered == covered)
+            .map(|example| model.probability(&example.signals))
+            .collect()
     };
     let (covered, others) = (scored(true), scored(false));
     let share = |scores: &[f32], test: &dyn Fn(f32) -> bool| {
@@ -61,7 +71,17 @@ pub fn summary(model: &Calibration, examples: &[Example], threshold: f32) -> Str
     };
     let wins: f64 = covered
         .iter()
-        .flat_map(|a| others.iter().map(move |b| if a > b { 1.0 } else if a == b { 0.5 } else { 0.0 }))
+        .flat_map(|a| {
+            others.iter().map(move |b| {
+                if a > b {
+                    1.0
+                } else if a == b {
+                    0.5
+                } else {
+                    0.0
+                }
+            })
+        })
         .sum();
     format!(
         "AUC {:.3}; at {threshold} it answers {:.1} % of the covered and abstains from {:.1} % of the others",

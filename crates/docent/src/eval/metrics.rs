@@ -27,16 +27,25 @@ pub fn score(judged: &Judgements, rankings: &[Ranking]) -> Score {
     for (query, grades) in judged {
         let Some(ranking) = rankings.iter().find(|ranking| ranking.query == *query) else { continue };
         let grade = |position: usize| {
-            ranking.documents.get(position).and_then(|(document, _)| grades.get(document)).copied().unwrap_or(0.0)
+            ranking
+                .documents
+                .get(position)
+                .and_then(|(document, _)| grades.get(document))
+                .copied()
+                .unwrap_or(0.0)
         };
         let gain: f64 = (0..10).map(|position| grade(position) * discount(position)).sum();
         let mut ideal: Vec<f64> = grades.values().copied().collect();
         ideal.sort_by(|a, b| b.total_cmp(a));
-        let best: f64 = ideal.iter().take(10).enumerate().map(|(position, grade)| grade * discount(position)).sum();
+        let best: f64 =
+            ideal.iter().take(10).enumerate().map(|(position, grade)| grade * discount(position)).sum();
         score.ndcg_at_10 += gain / best;
-        score.recall_at_5 += (0..5).filter(|position| grade(*position) > 0.0).count() as f64 / grades.len() as f64;
+        score.recall_at_5 +=
+            (0..5).filter(|position| grade(*position) > 0.0).count() as f64 / grades.len() as f64;
         score.hit_at_1 += f64::from(grade(0) > 0.0);
-        score.mrr_at_10 += (0..10).find(|position| grade(*position) > 0.0).map_or(0.0, |position| 1.0 / (position + 1) as f64);
+        score.mrr_at_10 += (0..10)
+            .find(|position| grade(*position) > 0.0)
+            .map_or(0.0, |position| 1.0 / (position + 1) as f64);
     }
     let count = judged.len().max(1) as f64;
     for mean in [&mut score.ndcg_at_10, &mut score.recall_at_5, &mut score.hit_at_1, &mut score.mrr_at_10] {
@@ -62,13 +71,19 @@ mod tests {
     }
 
     fn ranking(query: &str, documents: &[&str]) -> Ranking {
-        Ranking { query: query.to_owned(), documents: documents.iter().map(|name| ((*name).to_owned(), 1.0)).collect() }
+        Ranking {
+            query: query.to_owned(),
+            documents: documents.iter().map(|name| ((*name).to_owned(), 1.0)).collect(),
+        }
     }
 
     #[test]
     fn a_perfect_ranking_scores_one() {
         let score = score(&judged(&[("q", "a", 1.0), ("q", "b", 1.0)]), &[ranking("q", &["b", "a", "c"])]);
-        assert_eq!((score.ndcg_at_10, score.recall_at_5, score.hit_at_1, score.mrr_at_10), (1.0, 1.0, 1.0, 1.0));
+        assert_eq!(
+            (score.ndcg_at_10, score.recall_at_5, score.hit_at_1, score.mrr_at_10),
+            (1.0, 1.0, 1.0, 1.0)
+        );
     }
 
     #[test]

@@ -50,7 +50,10 @@ impl QuestionSet {
         if !folder.is_dir() {
             return Err(Failure::new(Exit::Failed, format!("{} is not a folder", folder.display())));
         }
-        let corpus = ["corpus.jsonl", "corpus.jsonl.gz"].iter().map(|name| folder.join(name)).find(|path| path.is_file());
+        let corpus = ["corpus.jsonl", "corpus.jsonl.gz"]
+            .iter()
+            .map(|name| folder.join(name))
+            .find(|path| path.is_file());
         let corpus = corpus.ok_or_else(|| {
             Failure::new(Exit::Failed, format!("{} has no corpus.jsonl or corpus.jsonl.gz", folder.display()))
                 .hint("a question set has corpus.jsonl[.gz], queries.jsonl and qrels.tsv")
@@ -58,8 +61,9 @@ impl QuestionSet {
         let path = folder.join("queries.jsonl");
         let mut queries = Vec::new();
         for (line, number) in read_text(&path)?.lines().zip(1..) {
-            let query: Query = serde_json::from_str(line)
-                .map_err(|error| Failure::new(Exit::Failed, format!("{}, line {number}: {error}", path.display())))?;
+            let query: Query = serde_json::from_str(line).map_err(|error| {
+                Failure::new(Exit::Failed, format!("{}, line {number}: {error}", path.display()))
+            })?;
             queries.push((query._id, query.text));
         }
         Ok(Self { folder: folder.to_owned(), corpus, queries })
@@ -71,7 +75,10 @@ impl QuestionSet {
         let mut judged = Judgements::new();
         for line in read_text(&path)?.lines() {
             let mut fields = line.split('\t');
-            let (Some(query), Some(document), Some(grade)) = (fields.next(), fields.next(), fields.next()) else { continue };
+            let (Some(query), Some(document), Some(grade)) = (fields.next(), fields.next(), fields.next())
+            else {
+                continue;
+            };
             if let Ok(grade) = grade.trim().parse::<f64>()
                 && grade > 0.0
             {
@@ -83,12 +90,17 @@ impl QuestionSet {
 
     /// The folder's name, which names the set.
     pub fn name(&self) -> String {
-        self.folder.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())).unwrap_or_default()
+        self.folder
+            .canonicalize()
+            .ok()
+            .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+            .unwrap_or_default()
     }
 }
 
 fn read_text(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| Failure::new(Exit::Failed, format!("cannot read {}: {error}", path.display())))
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot read {}: {error}", path.display())))
 }
 
 /// The corpus of a set as a book, kept while this lives.
@@ -101,7 +113,12 @@ pub struct EvalBook {
 }
 
 /// Ingests the corpus into `kept`, or into a folder that goes with the result.
-pub async fn open_index(settings: &Settings, set: &QuestionSet, kept: Option<&Path>, output: &Output) -> Result<EvalBook, Failure> {
+pub async fn open_index(
+    settings: &Settings,
+    set: &QuestionSet,
+    kept: Option<&Path>,
+    output: &Output,
+) -> Result<EvalBook, Failure> {
     let (folder, temporary) = match kept {
         Some(folder) => (folder.to_owned(), None),
         None => {
@@ -110,7 +127,8 @@ pub async fn open_index(settings: &Settings, set: &QuestionSet, kept: Option<&Pa
         }
     };
     let embedder = compose::embedder(settings)?;
-    let source = SourceRecord { location: set.corpus.to_string_lossy().into_owned(), base_url: None, layout: None };
+    let source =
+        SourceRecord { location: set.corpus.to_string_lossy().into_owned(), base_url: None, layout: None };
     let plan = Plan { sources: vec![source], language: None };
     ingest(&folder, embedder.as_deref(), &plan, &Lines { output })
         .await
@@ -118,15 +136,21 @@ pub async fn open_index(settings: &Settings, set: &QuestionSet, kept: Option<&Pa
     let index = EmbeddedIndex::open(&folder).map_err(compose::index_failure)?;
     let description = index.describe().await.map_err(compose::index_failure)?;
     let embedder = compose::matching(embedder, &description)?;
-    let retriever =
-        Retriever::new(Arc::new(index), embedder, description.language, settings.retrieval.settings(), compose::clock);
+    let retriever = Retriever::new(
+        Arc::new(index),
+        embedder,
+        description.language,
+        settings.retrieval.settings(),
+        compose::clock,
+    );
     Ok(EvalBook { description, retriever, _temporary: temporary })
 }
 
 impl EvalBook {
     /// The documents for a question, best first: a document scores as its best chunk.
     pub async fn documents(&self, text: &str) -> Result<Vec<(String, f32)>, Failure> {
-        let ranking = self.retriever.ranking(&question(text, RUN_DEPTH)?).await.map_err(compose::retrieve_failure)?;
+        let ranking =
+            self.retriever.ranking(&question(text, RUN_DEPTH)?).await.map_err(compose::retrieve_failure)?;
         let mut best: HashMap<&str, f32> = HashMap::new();
         let mut order = Vec::new();
         for hit in &ranking {

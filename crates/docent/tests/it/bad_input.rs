@@ -14,22 +14,42 @@ fn questions_outside_the_limits() {
     let docent = Docent::without_vectors();
     docent.fails(&["search", "  "], 2, "error: Query cannot be empty");
     let long = "x".repeat(1001);
-    docent.fails(&["search", &long], 2, "error: Query is too long: 1001 characters, at most 1000 are allowed");
+    docent.fails(
+        &["search", &long],
+        2,
+        "error: Query is too long: 1001 characters, at most 1000 are allowed",
+    );
     docent.fails(&["search", "x", "--top-k", "0"], 2, "error: top_k must be between 1 and 100, got 0");
-    docent.fails(&["search", "x", "--threshold", "2"], 2, "error: threshold must be between 0.0 and 1.0, got 2");
+    docent.fails(
+        &["search", "x", "--threshold", "2"],
+        2,
+        "error: threshold must be between 0.0 and 1.0, got 2",
+    );
 }
 
 #[test]
 fn an_unknown_module_suggests_the_nearest() {
     let docent = ingested();
-    docent.fails(&["search", "node", "--module", "ros"], 2, "error: there is no module `ros` in this book\nhint: did you mean `ros2`?");
-    docent.fails(&["search", "node", "--module", "kitchen"], 2, "error: there is no module `kitchen` in this book\nhint: its modules are ros2");
+    docent.fails(
+        &["search", "node", "--module", "ros"],
+        2,
+        "error: there is no module `ros` in this book\nhint: did you mean `ros2`?",
+    );
+    docent.fails(
+        &["search", "node", "--module", "kitchen"],
+        2,
+        "error: there is no module `kitchen` in this book\nhint: its modules are ros2",
+    );
 }
 
 #[test]
 fn sources_that_are_not_there() {
     let docent = ingested();
-    docent.fails(&["ingest", "nowhere"], 1, "error: ~/nowhere does not exist\nhint: check the path; the index is as it was");
+    docent.fails(
+        &["ingest", "nowhere"],
+        1,
+        "error: ~/nowhere does not exist\nhint: check the path; the index is as it was",
+    );
     std::fs::create_dir(docent.home.path().join("empty")).unwrap();
     docent.fails(
         &["ingest", "empty"],
@@ -71,7 +91,11 @@ fn a_damaged_generation_is_named_and_can_be_built_again() {
     assert_eq!(run.status, 1);
     assert!(run.stderr.starts_with("error: the index is damaged: "), "{}", run.stderr);
     assert!(run.stderr.contains("pages.jsonl has 1 bytes, expected"), "{}", run.stderr);
-    assert!(run.stderr.contains("hint: run `docent ingest` with the book's sources to build it again"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("hint: run `docent ingest` with the book's sources to build it again"),
+        "{}",
+        run.stderr
+    );
     docent.ok(&["ingest"]);
     assert_eq!(docent.json(&["search", "node"])["index_version"], "g000002");
 }
@@ -82,7 +106,8 @@ fn an_index_of_another_embedder_is_refused_with_the_way_out() {
     docent.write("book/a.md", "# Nodes\n\nA node is a process.\n");
     docent.ok(&["ingest", "book"]);
     let manifest = docent.generation().join("manifest.json");
-    let text = std::fs::read_to_string(&manifest).unwrap().replace("local/all-MiniLM-L6-v2-int8", "cohere/embed-v3");
+    let text =
+        std::fs::read_to_string(&manifest).unwrap().replace("local/all-MiniLM-L6-v2-int8", "cohere/embed-v3");
     std::fs::write(&manifest, text).unwrap();
     docent.fails(
         &["search", "node"],
@@ -141,14 +166,26 @@ fn a_data_folder_that_cannot_be_made() {
 fn settings_that_are_wrong() {
     let docent = Docent::without_vectors();
     docent.write("docent.toml", "[retrieval]\ntopk = 3\n");
-    docent.fails(&["search", "x"], 3, "error: unknown setting `retrieval.topk` in docent.toml\nhint: did you mean `top_k`?");
+    docent.fails(
+        &["search", "x"],
+        3,
+        "error: unknown setting `retrieval.topk` in docent.toml\nhint: did you mean `top_k`?",
+    );
     docent.write("docent.toml", "[retrieval]\ntop_k = 0\n");
     docent.fails(&["search", "x"], 3, "error: retrieval.top_k must be between 1 and 100, got 0");
     docent.write("docent.toml", "[retrieval]\ntop_k = \"many\"\n");
     docent.fails(&["search", "x"], 3, "error: `retrieval.top_k` in docent.toml must be usize");
-    docent.fails(&["search", "x", "--config", "none.toml"], 3, "error: the configuration file none.toml does not exist");
+    docent.fails(
+        &["search", "x", "--config", "none.toml"],
+        3,
+        "error: the configuration file none.toml does not exist",
+    );
     let docent = Docent::new().with("DOCENT_EMBEDER__KIND", "none");
-    docent.fails(&["search", "x"], 3, "error: unknown setting `embeder` in the environment\nhint: did you mean `embedder`?");
+    docent.fails(
+        &["search", "x"],
+        3,
+        "error: unknown setting `embeder` in the environment\nhint: did you mean `embedder`?",
+    );
     let docent = Docent::new().with("DOCENT_EMBEDDER__KIND", "onnx");
     docent.fails(
         &["search", "x"],

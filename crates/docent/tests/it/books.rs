@@ -22,7 +22,8 @@ fn every_file_of_every_book_is_indexed_or_named_in_a_warning() {
     for book in ["physical-ai-textbook", "docusaurus-docs", "rust-book", "ros2-docs", "python-html"] {
         let folder = shared.join("books").join(book);
         let docent = Docent::without_vectors();
-        let report = docent.json(&["ingest", folder.to_str().unwrap(), "--base-url", "https://example.org/docs"]);
+        let report =
+            docent.json(&["ingest", folder.to_str().unwrap(), "--base-url", "https://example.org/docs"]);
         let mut known: BTreeSet<String> = report["warnings"]
             .as_array()
             .unwrap()

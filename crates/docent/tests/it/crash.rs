@@ -15,14 +15,20 @@ fn killed_at_random_moments_an_ingest_goes_on_where_it_was() {
     docent.ok(&["ingest", "book"]);
     for page in 0..30 {
         let sections: String = (0..4)
-            .map(|section| format!("## Part {section}\n\n{}\n\n", format!("Page {page} says {section} about nodes. ").repeat(8)))
+            .map(|section| {
+                format!(
+                    "## Part {section}\n\n{}\n\n",
+                    format!("Page {page} says {section} about nodes. ").repeat(8)
+                )
+            })
             .collect();
         docent.write(&format!("book/p{page}.md"), &format!("# Page {page}\n\n{sections}"));
     }
     let mut random = 0x2545_f491_4f6c_dd1du64;
     let mut journaled = 0;
     for _ in 0..12 {
-        let mut child = docent.command(&["ingest"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child =
+            docent.command(&["ingest"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;

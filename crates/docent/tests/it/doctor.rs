@@ -27,14 +27,18 @@ fn a_damaged_index_is_found_though_its_sizes_are_right() {
     std::fs::write(&file, bytes).unwrap();
     let finding = check(&docent, "index");
     assert_eq!(finding["health"], "bad");
-    assert!(finding["message"].as_str().unwrap().contains("pages.jsonl has changed since it was published"), "{finding}");
+    assert!(
+        finding["message"].as_str().unwrap().contains("pages.jsonl has changed since it was published"),
+        "{finding}"
+    );
     assert_eq!(docent.run(&["doctor"]).status, 1);
 }
 
 #[test]
 fn keys_are_judged_by_shape_and_never_shown() {
     let secret = "sk-live-1234567890abcdefghij";
-    let docent = Docent::without_vectors().with("OPENAI_API_KEY", secret).with("COHERE_API_KEY", "\"quoted-secret\"");
+    let docent =
+        Docent::without_vectors().with("OPENAI_API_KEY", secret).with("COHERE_API_KEY", "\"quoted-secret\"");
     let run = docent.run(&["doctor", "--verbose"]);
     assert!(run.stdout.contains("OPENAI_API_KEY is set and looks like a key"), "{}", run.stdout);
     assert!(run.stdout.contains("COHERE_API_KEY is set but does not look like a key"), "{}", run.stdout);
@@ -48,5 +52,8 @@ fn a_bad_configuration_is_a_finding() {
     let docent = Docent::new();
     docent.write("docent.toml", "[retrieval]\ntopk = 3\n");
     let finding = check(&docent, "configuration");
-    assert_eq!((finding["health"].as_str(), finding["hint"].as_str()), (Some("bad"), Some("did you mean `top_k`?")));
+    assert_eq!(
+        (finding["health"].as_str(), finding["hint"].as_str()),
+        (Some("bad"), Some("did you mean `top_k`?"))
+    );
 }

@@ -2,7 +2,11 @@ use crate::support::{Docent, shared_data};
 
 fn set(docent: &Docent) {
     let documents = ["cats purr and sleep", "dogs bark at cats", "fish swim in water"];
-    let corpus: String = documents.iter().zip(1..).map(|(text, id)| format!("{{\"_id\":\"d{id}\",\"title\":\"\",\"text\":\"{text}\"}}\n")).collect();
+    let corpus: String = documents
+        .iter()
+        .zip(1..)
+        .map(|(text, id)| format!("{{\"_id\":\"d{id}\",\"title\":\"\",\"text\":\"{text}\"}}\n"))
+        .collect();
     docent.write("set/corpus.jsonl", &corpus);
     docent.write("set/queries.jsonl", "{\"_id\":\"q1\",\"text\":\"who purrs\"}\n{\"_id\":\"q2\",\"text\":\"what barks\"}\n{\"_id\":\"q3\",\"text\":\"unjudged\"}\n");
     docent.write("set/qrels.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t1\n");

@@ -1,7 +1,10 @@
 use crate::support::Docent;
 
 fn pages(docent: &Docent) {
-    docent.write("book/01-ros2/01-nodes.md", "# Nodes\n\nA node is a process.\n\n## Names\n\nEvery node has a name.\n");
+    docent.write(
+        "book/01-ros2/01-nodes.md",
+        "# Nodes\n\nA node is a process.\n\n## Names\n\nEvery node has a name.\n",
+    );
     docent.write("book/01-ros2/_category_.json", "{\"label\": \"ROS 2\"}");
     docent.write("book/intro.mdx", "---\ntitle: Start\n---\n\n## Why {#why}\n\nRobots move.\n");
 }
@@ -31,9 +34,15 @@ fn an_unchanged_book_publishes_nothing_and_a_changed_section_embeds_only_itself(
     assert_eq!((again["published"].as_bool(), again["embedded"].as_u64()), (Some(false), Some(0)));
     assert_eq!(again["generation"], "g000001");
 
-    docent.write("book/01-ros2/01-nodes.md", "# Nodes\n\nA node is a process.\n\n## Names\n\nEvery node has a unique name.\n");
+    docent.write(
+        "book/01-ros2/01-nodes.md",
+        "# Nodes\n\nA node is a process.\n\n## Names\n\nEvery node has a unique name.\n",
+    );
     let changed = docent.json(&["ingest"]);
-    assert_eq!(changed["sections"], serde_json::json!({"added": 0, "changed": 1, "removed": 0, "unchanged": 2}));
+    assert_eq!(
+        changed["sections"],
+        serde_json::json!({"added": 0, "changed": 1, "removed": 0, "unchanged": 2})
+    );
     assert_eq!(changed["pages"], serde_json::json!({"added": 0, "changed": 1, "removed": 0, "unchanged": 1}));
     assert_eq!((changed["embedded"].as_u64(), changed["reused"].as_u64()), (Some(1), Some(2)));
 
@@ -72,7 +81,7 @@ fn an_unreadable_file_is_a_warning() {
     // A link to nothing cannot be read by anyone, root included.
     std::os::unix::fs::symlink("nowhere", docent.home.path().join("book/gone.md")).unwrap();
     let closed = docent.write("book/closed.md", "# Closed\n\nText.\n");
-    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
     let run = docent.run(&["ingest", "book"]);
     assert_eq!(run.status, 0, "{}", run.stderr);
     assert!(run.stderr.contains("gone.md: cannot be read"), "{}", run.stderr);
@@ -94,7 +103,10 @@ fn several_sources_are_one_book() {
 #[test]
 fn a_corpus_can_be_ingested() {
     let docent = Docent::without_vectors();
-    docent.write("corpus.jsonl", "{\"_id\":\"1\",\"title\":\"T\",\"text\":\"Cats purr.\",\"url\":\"https://x.org/1\"}\n");
+    docent.write(
+        "corpus.jsonl",
+        "{\"_id\":\"1\",\"title\":\"T\",\"text\":\"Cats purr.\",\"url\":\"https://x.org/1\"}\n",
+    );
     docent.ok(&["ingest", "corpus.jsonl"]);
     let found = docent.json(&["search", "cats"]);
     assert_eq!(found["chunks"][0]["url"], "https://x.org/1");

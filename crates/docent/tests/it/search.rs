@@ -15,7 +15,14 @@ fn the_json_is_the_contracts() {
     let found = Docent::new().json(&["search", "How do I publish to /cmd_vel?", "--top-k", "3"]);
     let names: Vec<_> = found.as_object().unwrap().keys().cloned().collect();
     let expected = [
-        "query", "chunks", "total_found", "query_time_ms", "has_relevant_results", "relevance", "confidence", "index_version",
+        "query",
+        "chunks",
+        "total_found",
+        "query_time_ms",
+        "has_relevant_results",
+        "relevance",
+        "confidence",
+        "index_version",
     ];
     assert!(expected.iter().all(|name| names.contains(&(*name).to_owned())), "{names:?}");
     let chunks = found["chunks"].as_array().unwrap();
@@ -24,8 +31,19 @@ fn the_json_is_the_contracts() {
         assert_eq!(chunk["position"], position);
         assert!((0.0..=1.0).contains(&chunk["similarity_score"].as_f64().unwrap()));
         for field in [
-            "rerank_score", "content", "url", "page_title", "heading", "heading_hierarchy", "breadcrumb", "module_name",
-            "chapter_id", "chunk_id", "document_id", "chunk_index", "token_count",
+            "rerank_score",
+            "content",
+            "url",
+            "page_title",
+            "heading",
+            "heading_hierarchy",
+            "breadcrumb",
+            "module_name",
+            "chapter_id",
+            "chunk_id",
+            "document_id",
+            "chunk_index",
+            "token_count",
         ] {
             assert!(chunk.get(field).is_some(), "{field}");
         }
@@ -35,7 +53,8 @@ fn the_json_is_the_contracts() {
 #[test]
 fn a_module_narrows_the_search() {
     let found = Docent::new().json(&["search", "How do I avoid falling?", "--module", "vla"]);
-    let modules: Vec<_> = found["chunks"].as_array().unwrap().iter().map(|chunk| chunk["module_name"].clone()).collect();
+    let modules: Vec<_> =
+        found["chunks"].as_array().unwrap().iter().map(|chunk| chunk["module_name"].clone()).collect();
     assert!(!modules.is_empty() && modules.iter().all(|module| module == "vla"), "{modules:?}");
 }
 
@@ -49,7 +68,9 @@ fn a_question_about_something_else_has_low_confidence() {
 #[test]
 fn identifiers_are_found_whole_and_by_part() {
     let docent = Docent::without_vectors();
-    for (query, part) in [("rclpy.create_node", "create_node"), ("--ros-args", "--ros-args"), ("cmd_vel", "/cmd_vel")] {
+    for (query, part) in
+        [("rclpy.create_node", "create_node"), ("--ros-args", "--ros-args"), ("cmd_vel", "/cmd_vel")]
+    {
         let found = docent.json(&["search", query, "--top-k", "1"]);
         let content = found["chunks"][0]["content"].as_str().unwrap();
         assert!(content.contains(part), "{query}: {content}");
@@ -72,7 +93,8 @@ fn a_reader_that_goes_away_ends_the_program_quietly() {
     use std::io::Read;
     let docent = Docent::new();
     let mut command = docent.command(&["search", "What is a node?", "--top-k", "50"]);
-    let mut child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let mut stderr = String::new();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();

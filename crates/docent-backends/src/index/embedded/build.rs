@@ -64,7 +64,10 @@ impl Parts<'_> {
     fn row_modules(&self) -> Vec<u16> {
         let names: BTreeSet<&str> = self.pages.iter().map(|page| page.module.as_str()).collect();
         let numbers: BTreeMap<&str, u16> = names.into_iter().zip(0..).collect();
-        self.chunks.iter().map(|chunk| numbers.get(chunk.module_name.as_str()).copied().unwrap_or_default()).collect()
+        self.chunks
+            .iter()
+            .map(|chunk| numbers.get(chunk.module_name.as_str()).copied().unwrap_or_default())
+            .collect()
     }
 }
 
@@ -89,7 +92,8 @@ pub fn build(folder: &Path, parts: &Parts<'_>) -> Result<String, IndexError> {
     let (rounded, scales) = round(parts.vectors, parts.embedder.width);
     let mut pages = Vec::new();
     for page in parts.pages {
-        serde_json::to_writer(&mut pages, page).map_err(|error| io_error("cannot write", &root, error.into()))?;
+        serde_json::to_writer(&mut pages, page)
+            .map_err(|error| io_error("cannot write", &root, error.into()))?;
         pages.push(b'\n');
     }
     for (name, bytes) in [

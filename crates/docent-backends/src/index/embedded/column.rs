@@ -29,8 +29,11 @@ impl<T: Pod> Column<T> {
         if length == 0 {
             return Ok(Self::Owned(Vec::new())); // An empty file cannot be mapped.
         }
-        if length % size_of::<T>() != 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its length is not a whole number of values"));
+        if !length.is_multiple_of(size_of::<T>()) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "its length is not a whole number of values",
+            ));
         }
         // SAFETY: files of a generation are immutable (see above), and the mapping is read-only.
         #[allow(unsafe_code)]

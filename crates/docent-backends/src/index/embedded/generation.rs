@@ -115,8 +115,14 @@ pub fn current(folder: &Path) -> Result<Option<String>, IndexError> {
     match fs::read_to_string(&path) {
         Ok(name) => {
             let name = name.trim();
-            let sound = name.len() > 1 && name.starts_with('g') && name[1..].bytes().all(|byte| byte.is_ascii_digit());
-            if sound { Ok(Some(name.to_owned())) } else { Err(IndexError::Damaged(format!("{} names no generation", path.display()))) }
+            let sound = name.len() > 1
+                && name.starts_with('g')
+                && name[1..].bytes().all(|byte| byte.is_ascii_digit());
+            if sound {
+                Ok(Some(name.to_owned()))
+            } else {
+                Err(IndexError::Damaged(format!("{} names no generation", path.display())))
+            }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io_error("cannot read", &path, error)),
@@ -149,14 +155,17 @@ impl Generation {
         let total: u64 = manifest.files.values().map(|file| file.size).sum();
         check_files(&root, &manifest, total <= CHECKED_AT_OPEN)?;
         let damaged = |what: &str| IndexError::Damaged(format!("{}: {what}", root.display()));
-        let directory = MmapDirectory::open(root.join(LEXICAL)).map_err(|error| damaged(&error.to_string()))?;
+        let directory =
+            MmapDirectory::open(root.join(LEXICAL)).map_err(|error| damaged(&error.to_string()))?;
         let index = tantivy::Index::open(directory).map_err(|error| damaged(&error.to_string()))?;
-        let lexical = Lexical::open(&index, manifest.language).map_err(|error| damaged(&error.to_string()))?;
+        let lexical =
+            Lexical::open(&index, manifest.language).map_err(|error| damaged(&error.to_string()))?;
         let width = manifest.embedder.width;
         let vectors = match width {
             0 => None,
             width => {
-                let (full, rounded, scales) = (open_column(&root, FULL)?, open_column(&root, ROUNDED)?, open_column(&root, SCALES)?);
+                let (full, rounded, scales) =
+                    (open_column(&root, FULL)?, open_column(&root, ROUNDED)?, open_column(&root, SCALES)?);
                 let vectors = Vectors::new(width, full, rounded, scales);
                 Some(vectors.ok_or_else(|| damaged("the vector files do not agree"))?)
             }
@@ -211,7 +220,10 @@ pub fn read_pages(root: &Path) -> Result<Vec<PageRecord>, IndexError> {
     let path = root.join(PAGES);
     let text = fs::read_to_string(&path).map_err(|error| io_error("cannot read", &path, error))?;
     text.lines()
-        .map(|line| serde_json::from_str(line).map_err(|error| IndexError::Damaged(format!("{}: {error}", path.display()))))
+        .map(|line| {
+            serde_json::from_str(line)
+                .map_err(|error| IndexError::Damaged(format!("{}: {error}", path.display())))
+        })
         .collect()
 }
 
@@ -245,13 +257,18 @@ pub fn read_manifest(root: &Path) -> Result<Manifest, IndexError> {
 pub fn check_files(root: &Path, manifest: &Manifest, sums: bool) -> Result<(), IndexError> {
     for (name, expected) in &manifest.files {
         let path = root.join(name);
-        let size = fs::metadata(&path).map_err(|_| IndexError::Damaged(format!("{} is missing", path.display())))?.len();
+        let size = fs::metadata(&path)
+            .map_err(|_| IndexError::Damaged(format!("{} is missing", path.display())))?
+            .len();
         if size != expected.size {
             let message = format!("{} has {size} bytes, expected {}", path.display(), expected.size);
             return Err(IndexError::Damaged(message));
         }
         if sums && file_sum(&path).map_err(|error| io_error("cannot read", &path, error))? != *expected {
-            return Err(IndexError::Damaged(format!("{} has changed since it was published", path.display())));
+            return Err(IndexError::Damaged(format!(
+                "{} has changed since it was published",
+                path.display()
+            )));
         }
     }
     Ok(())
@@ -282,7 +299,8 @@ pub fn publish(folder: &Path, root: &Path, name: &str, mut manifest: Manifest) -
         file.write_all(bytes)?;
         file.sync_all()
     };
-    let json = serde_json::to_vec_pretty(&manifest).map_err(|error| io_error("cannot write", &path, error.into()))?;
+    let json = serde_json::to_vec_pretty(&manifest)
+        .map_err(|error| io_error("cannot write", &path, error.into()))?;
     write(&path, &json).map_err(|error| io_error("cannot write", &path, error))?;
     sync_folder(root)?;
     let target = folder.join(name);
@@ -317,7 +335,9 @@ fn sums_of(root: &Path) -> Result<BTreeMap<String, FileSum>, IndexError> {
 fn sync_folder(folder: &Path) -> Result<(), IndexError> {
     // Only Unix can sync a folder; elsewhere the rename itself is durable.
     if cfg!(unix) {
-        File::open(folder).and_then(|file| file.sync_all()).map_err(|error| io_error("cannot sync", folder, error))?;
+        File::open(folder)
+            .and_then(|file| file.sync_all())
+            .map_err(|error| io_error("cannot sync", folder, error))?;
     }
     Ok(())
 }
@@ -330,7 +350,9 @@ pub fn next_name(folder: &Path) -> Result<String, IndexError> {
 
 /// Removes generations that are neither published nor the one before.
 pub fn prune(folder: &Path) -> Result<(), IndexError> {
-    let Some(published) = current(folder)?.and_then(|name| name[1..].parse::<u64>().ok()) else { return Ok(()) };
+    let Some(published) = current(folder)?.and_then(|name| name[1..].parse::<u64>().ok()) else {
+        return Ok(());
+    };
     let mut numbers = generations(folder)?;
     numbers.sort_unstable();
     let keep_from = numbers.iter().rev().find(|number| **number < published).copied().unwrap_or(published);

@@ -87,7 +87,8 @@ fn decode(record: &[u8]) -> Option<(Key, Vector)> {
     }
     let (key, vector) = body.split_at(16);
     let key = Key::from_le_bytes(key.try_into().ok()?);
-    let vector = vector.chunks_exact(4).map(|value| f32::from_le_bytes([value[0], value[1], value[2], value[3]]));
+    let vector =
+        vector.chunks_exact(4).map(|value| f32::from_le_bytes([value[0], value[1], value[2], value[3]]));
     Some((key, vector.collect()))
 }
 

@@ -11,10 +11,14 @@ use docent_core::terms::{Analyzer, Term as AnalyzedTerm};
 use tantivy::collector::TopDocs;
 use tantivy::directory::Directory;
 use tantivy::query::{BooleanQuery, ConstScoreQuery, Occur, Query, TermQuery};
-use tantivy::schema::{Field, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions, Value};
+use tantivy::schema::{
+    Field, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions, Value,
+};
 use tantivy::store::{Compressor, StoreReader};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer, TokenizerManager};
-use tantivy::{Index, IndexSettings, ReloadPolicy, Searcher, SingleSegmentIndexWriter, TantivyDocument, Term};
+use tantivy::{
+    Index, IndexSettings, ReloadPolicy, Searcher, SingleSegmentIndexWriter, TantivyDocument, Term,
+};
 
 /// The name tantivy knows our analyzer by.
 const ANALYZER: &str = "docent";
@@ -36,8 +40,9 @@ struct Fields {
 impl Fields {
     fn schema() -> (Schema, Self) {
         let mut schema = Schema::builder();
-        let indexing =
-            TextFieldIndexing::default().set_tokenizer(ANALYZER).set_index_option(IndexRecordOption::WithFreqs);
+        let indexing = TextFieldIndexing::default()
+            .set_tokenizer(ANALYZER)
+            .set_index_option(IndexRecordOption::WithFreqs);
         let fields = Self {
             body: schema.add_text_field("body", TextOptions::default().set_indexing_options(indexing)),
             module: schema.add_text_field("module", STRING),
@@ -99,7 +104,8 @@ impl Lexical {
     /// Opens what a [`LexicalWriter`] wrote.
     pub fn open(index: &Index, language: Language) -> tantivy::Result<Self> {
         index.tokenizers().register(ANALYZER, ChunkTokenizer::new(language));
-        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).num_warming_threads(1).try_into()?;
+        let reader =
+            index.reader_builder().reload_policy(ReloadPolicy::Manual).num_warming_threads(1).try_into()?;
         let searcher = reader.searcher();
         let store = match searcher.segment_readers() {
             [] => None,
@@ -119,7 +125,12 @@ impl Lexical {
     }
 
     /// The rows with the best BM25, and the weight of each term of the question.
-    pub fn best(&self, question: &str, filter: &Filter, depth: usize) -> tantivy::Result<(Vec<(u32, f32)>, WeightedTerms)> {
+    pub fn best(
+        &self,
+        question: &str,
+        filter: &Filter,
+        depth: usize,
+    ) -> tantivy::Result<(Vec<(u32, f32)>, WeightedTerms)> {
         let terms = self.analyzer.distinct(question);
         let rows = self.searcher.num_docs() as f32;
         let mut weights = Vec::with_capacity(terms.len());
@@ -137,14 +148,16 @@ impl Lexical {
         }
         let mut query: Box<dyn Query> = Box::new(BooleanQuery::new(clauses));
         if let Some(module) = &filter.module {
-            let module = TermQuery::new(Term::from_field_text(self.fields.module, module), IndexRecordOption::Basic);
+            let module =
+                TermQuery::new(Term::from_field_text(self.fields.module, module), IndexRecordOption::Basic);
             query = Box::new(BooleanQuery::new(vec![
                 (Occur::Must, query),
                 (Occur::Must, Box::new(ConstScoreQuery::new(Box::new(module), 0.0))),
             ]));
         }
         let found = self.searcher.search(&*query, &TopDocs::with_limit(depth).order_by_score())?;
-        let mut rows: Vec<(u32, f32)> = found.into_iter().map(|(score, address)| (address.doc_id, score)).collect();
+        let mut rows: Vec<(u32, f32)> =
+            found.into_iter().map(|(score, address)| (address.doc_id, score)).collect();
         rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         Ok((rows, weights))
     }
@@ -154,7 +167,8 @@ impl Lexical {
         let missing = || tantivy::TantivyError::InternalError(format!("row {row} has no record"));
         let store = self.store.as_ref().ok_or_else(missing)?;
         let document: TantivyDocument = store.get(row)?;
-        let record = document.get_first(self.fields.record).and_then(|value| value.as_bytes()).ok_or_else(missing)?;
+        let record =
+            document.get_first(self.fields.record).and_then(|value| value.as_bytes()).ok_or_else(missing)?;
         let chunk = serde_json::from_slice(record)
             .map_err(|error| tantivy::TantivyError::InternalError(format!("row {row}: {error}")))?;
         Ok(Arc::new(chunk))
@@ -177,7 +191,11 @@ impl Tokenizer for ChunkTokenizer {
     type TokenStream<'a> = ChunkTokens;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> ChunkTokens {
-        ChunkTokens { terms: self.analyzer.terms(text).into_iter(), token: Token::default(), next_position: 0 }
+        ChunkTokens {
+            terms: self.analyzer.terms(text).into_iter(),
+            token: Token::default(),
+            next_position: 0,
+        }
     }
 }
 

@@ -105,7 +105,9 @@ impl Generation {
             _ => Vec::new(),
         };
         let load = |rows: Vec<(u32, f32)>| -> tantivy::Result<Vec<Candidate>> {
-            rows.into_iter().map(|(row, score)| Ok(Candidate { chunk: self.lexical.chunk(row)?, score })).collect()
+            rows.into_iter()
+                .map(|(row, score)| Ok(Candidate { chunk: self.lexical.chunk(row)?, score }))
+                .collect()
         };
         Ok(Candidates {
             lexical: load(lexical).map_err(damaged)?,
@@ -212,7 +214,8 @@ mod tests {
         for number in 0..5 {
             with_parts(&one(&format!("node {number}")), |parts| build(folder.path(), parts)).unwrap();
         }
-        let kept: Vec<bool> = (1..=5).map(|number| folder.path().join(format!("g00000{number}")).exists()).collect();
+        let kept: Vec<bool> =
+            (1..=5).map(|number| folder.path().join(format!("g00000{number}")).exists()).collect();
         assert_eq!(kept, [false, false, false, true, true]);
     }
 

@@ -32,7 +32,12 @@ impl Vectors {
     /// Puts the columns together; their lengths must agree.
     pub fn new(width: usize, full: Column<f32>, rounded: Column<i8>, scales: Column<f32>) -> Option<Self> {
         let rows = scales.len();
-        (full.len() == rows * width && rounded.len() == rows * width).then_some(Self { width, full, rounded, scales })
+        (full.len() == rows * width && rounded.len() == rows * width).then_some(Self {
+            width,
+            full,
+            rounded,
+            scales,
+        })
     }
 
     /// Rounds `full` in memory.
@@ -52,7 +57,12 @@ impl Vectors {
     }
 
     /// The `depth` rows closest to `query` among those `allowed`, best first.
-    pub fn nearest(&self, query: &[f32], depth: usize, allowed: Option<&(dyn Fn(u32) -> bool + Sync)>) -> Vec<(u32, f32)> {
+    pub fn nearest(
+        &self,
+        query: &[f32],
+        depth: usize,
+        allowed: Option<&(dyn Fn(u32) -> bool + Sync)>,
+    ) -> Vec<(u32, f32)> {
         let rows = self.scales.len();
         let (rounded_query, query_scales) = round(query, self.width);
         let query_scale = query_scales.first().copied().unwrap_or_default();
@@ -80,7 +90,9 @@ impl Vectors {
         let mut hits: Vec<(u32, f32)> = best
             .heap
             .into_iter()
-            .map(|entry| (entry.row, f32::dot(self.row(entry.row as usize), query).unwrap_or_default() as f32))
+            .map(|entry| {
+                (entry.row, f32::dot(self.row(entry.row as usize), query).unwrap_or_default() as f32)
+            })
             .collect();
         hits.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         hits.truncate(depth);
@@ -164,8 +176,11 @@ mod tests {
     }
 
     fn exact(rows: &[Vec<f32>], query: &[f32], depth: usize) -> Vec<u32> {
-        let mut scored: Vec<(u32, f32)> =
-            rows.iter().enumerate().map(|(row, values)| (row as u32, values.iter().zip(query).map(|(a, b)| a * b).sum())).collect();
+        let mut scored: Vec<(u32, f32)> = rows
+            .iter()
+            .enumerate()
+            .map(|(row, values)| (row as u32, values.iter().zip(query).map(|(a, b)| a * b).sum()))
+            .collect();
         scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         scored.into_iter().take(depth).map(|(row, _)| row).collect()
     }
@@ -203,7 +218,12 @@ mod tests {
 
     #[test]
     fn columns_that_do_not_agree_are_refused() {
-        let vectors = Vectors::new(4, Column::Owned(vec![0.0; 8]), Column::Owned(vec![0; 8]), Column::Owned(vec![0.0; 3]));
+        let vectors = Vectors::new(
+            4,
+            Column::Owned(vec![0.0; 8]),
+            Column::Owned(vec![0; 8]),
+            Column::Owned(vec![0.0; 3]),
+        );
         assert!(vectors.is_none());
     }
 }
