@@ -128,6 +128,7 @@ fn write_book() {
         chunks: &chunks,
         vectors: &vectors,
         keys: &vec![0; CHUNKS],
+        labels: Default::default(),
         sources: Vec::new(),
         created_at: String::new(),
     };

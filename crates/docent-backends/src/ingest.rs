@@ -159,6 +159,7 @@ pub async fn ingest(
         chunks: &chunks,
         vectors: &vectors.rows,
         keys: &vectors.keys,
+        labels: book.labels,
         sources: plan.sources.clone(),
         created_at: crate::now_rfc3339(),
     };
@@ -193,6 +194,7 @@ struct Book {
     documents: Vec<Document>,
     warnings: Vec<Warning>,
     kinds: Vec<String>,
+    labels: std::collections::BTreeMap<String, String>,
     other_files: std::collections::BTreeMap<String, usize>,
 }
 
@@ -209,6 +211,7 @@ fn read_book(plan: &Plan) -> Result<Book, IngestError> {
         book.documents.extend(read.documents);
         book.warnings.extend(read.warnings);
         book.kinds.push(read.kind);
+        book.labels.extend(read.labels);
         for (extension, count) in read.other_files {
             *book.other_files.entry(extension).or_default() += count;
         }

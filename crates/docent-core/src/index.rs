@@ -82,16 +82,19 @@ pub struct Description {
     /// How many chunks.
     pub chunks: usize,
     /// Pages and chunks by module, in name order.
-    pub modules: BTreeMap<String, ModuleSize>,
+    pub modules: BTreeMap<String, Module>,
     /// The sources it was made from.
     pub sources: Vec<String>,
     /// When it was published, RFC 3339.
     pub created_at: String,
 }
 
-/// How large a module is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModuleSize {
+/// A part of the book.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Module {
+    /// What the author calls it, when that is not its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Pages in it.
     pub pages: usize,
     /// Chunks in it.

@@ -162,6 +162,15 @@ pub fn without_number(name: &str) -> &str {
     if digits > 0 && separated && !rest.is_empty() && !looks_like_version { rest } else { name }
 }
 
+/// The label in a `_category_.json` or `_category_.yml`; JSON is YAML too.
+pub fn category_label(source: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Category {
+        label: Option<String>,
+    }
+    serde_saphyr::from_str::<Category>(source).ok()?.label
+}
+
 /// Everything but the characters a path may hold.
 const PATH: &AsciiSet = &CONTROLS
     .add(b' ')
@@ -235,6 +244,13 @@ mod tests {
         check(Layout::Docusaurus, "a/b.md", slug("/"), "/");
         let id = FrontMatter { id: Some("named".into()), ..FrontMatter::default() };
         check(Layout::Docusaurus, "a/01-b.md", id, "/a/named");
+    }
+
+    #[test]
+    fn a_category_has_a_label_in_json_or_yaml() {
+        assert_eq!(category_label("{\"label\": \"ROS 2\", \"position\": 2}").as_deref(), Some("ROS 2"));
+        assert_eq!(category_label("label: ROS 2\nlink: {type: doc}\n").as_deref(), Some("ROS 2"));
+        assert_eq!(category_label("not a category"), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::chunk::Chunk;
 use crate::embed::{EmbedError, Embedder, EmbedderId, Purpose, Vector};
-use crate::index::{Candidate, Candidates, Description, Filter, Index, IndexError, IndexQuery, ModuleSize};
+use crate::index::{Candidate, Candidates, Description, Filter, Index, IndexError, IndexQuery, Module};
 use crate::language::Language;
 use crate::terms::Analyzer;
 
@@ -129,7 +129,7 @@ impl Index for MemoryIndex {
     }
 
     async fn describe(&self) -> Result<Description, IndexError> {
-        let mut modules = std::collections::BTreeMap::<String, ModuleSize>::new();
+        let mut modules = std::collections::BTreeMap::<String, Module>::new();
         let mut pages = std::collections::BTreeSet::new();
         for (chunk, _) in &self.chunks {
             let size = modules.entry(chunk.module_name.clone()).or_default();
@@ -218,7 +218,7 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     // It says what it holds.
     let description = index.describe().await.unwrap();
     assert_eq!((description.pages, description.chunks), (3, 4));
-    assert_eq!(description.modules["kitchen"], ModuleSize { pages: 1, chunks: 1 });
+    assert_eq!(description.modules["kitchen"], Module { label: None, pages: 1, chunks: 1 });
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! Invariant: `vectors.bin` belongs to the text of `sample-book/`; a test embeds the book
 //! and compares.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use docent_backends::index::embedded::EmbeddedIndex;
 use docent_backends::index::embedded::build::{Parts, build_in_memory};
@@ -15,7 +15,7 @@ use docent_core::chunk::{Chunk, chunk};
 use docent_core::document::Document;
 use docent_core::embed::{Embedder, EmbedderId};
 use docent_core::language::Language;
-use docent_core::layout::{Base, Layout, Site};
+use docent_core::layout::{Base, Layout, Site, category_label};
 use docent_core::parse::{Format, parse_page};
 use include_dir::{Dir, include_dir};
 
@@ -47,6 +47,7 @@ pub fn index(embedder: Option<&dyn Embedder>, counter: &dyn Embedder) -> Result<
         chunks: &chunks,
         vectors: &rows,
         keys: &keys,
+        labels: labels(),
         sources: Vec::new(),
         created_at: String::new(),
     };
@@ -69,6 +70,16 @@ fn documents() -> Vec<Document> {
     let mut files: Vec<_> = files(&BOOK);
     files.sort_by_key(|(path, _)| *path);
     files.iter().filter_map(|(path, bytes)| parse_page(path, bytes, &site, &mut |_| None).0).collect()
+}
+
+/// What the book calls its modules.
+fn labels() -> BTreeMap<String, String> {
+    let label = |folder: &Dir<'static>| {
+        let name = folder.path().to_str()?;
+        let file = folder.get_file(format!("{name}/_category_.json"))?;
+        Some((name.to_owned(), category_label(file.contents_utf8()?)?))
+    };
+    BOOK.dirs().filter_map(label).collect()
 }
 
 fn files(folder: &Dir<'static>) -> Vec<(&'static str, &'static [u8])> {

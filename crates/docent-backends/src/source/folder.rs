@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use docent_core::document::Warning;
-use docent_core::layout::{Base, Layout, Site};
+use docent_core::layout::{Base, Layout, Site, category_label, without_number};
 use docent_core::parse::mdbook::{Chapter, parse_summary};
 use docent_core::parse::{Format, parse_page};
 use rayon::prelude::*;
@@ -141,6 +141,12 @@ fn choose(mut site: Site, root: &Path, files: Vec<String>, read: &mut Read) -> (
     }
     let mut pages = Vec::new();
     for file in files {
+        if let Some(folder) =
+            file.split_once("/_category_.").map(|(folder, _)| folder).filter(|folder| !folder.contains('/'))
+        {
+            let label = std::fs::read_to_string(root.join(&file)).ok().and_then(|text| category_label(&text));
+            read.labels.extend(label.map(|label| (without_number(folder).to_owned(), label)));
+        }
         match left_out(&file, &site, is_book) {
             Some(reason) => read.warnings.push(Warning::new(&file, reason)),
             None if Format::of(&file).is_some() => pages.push(file),
@@ -235,11 +241,12 @@ mod tests {
         let (read, _folder) = read_folder(&[
             ("01-ros2/02-nodes.mdx", "---\ntitle: Nodes\n---\nimport P from './_p.mdx';\n\n<P />\n"),
             ("01-ros2/_p.mdx", "Shared words."),
-            ("01-ros2/_category_.json", "{}"),
+            ("01-ros2/_category_.json", "{\"label\": \"ROS 2\", \"position\": 1}"),
             ("index.md", "# Hi\nText"),
             ("img/a.png", "x"),
         ]);
         assert_eq!(read.kind, "Docusaurus");
+        assert_eq!(read.labels["ros2"], "ROS 2");
         assert_eq!(urls(&read), ["/ros2/nodes", "/"]);
         assert_eq!(read.documents[0].sections[0].blocks[0].text, "Shared words.");
         assert_eq!(

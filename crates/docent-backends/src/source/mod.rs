@@ -17,6 +17,8 @@ pub struct Read {
     pub documents: Vec<Document>,
     /// Everything that was not understood or left out, by file.
     pub warnings: Vec<Warning>,
+    /// What the author calls the modules, by name.
+    pub labels: std::collections::BTreeMap<String, String>,
     /// What the source turned out to be.
     pub kind: String,
     /// Files that are no pages (images, styles, data), by extension.

@@ -99,9 +99,10 @@ fn github(heading: &str) -> String {
 fn mdbook(heading: &str) -> String {
     heading
         .trim()
+        .to_lowercase()
         .chars()
         .filter_map(|c| match c {
-            c if c.is_alphanumeric() || c == '_' || c == '-' => Some(c.to_ascii_lowercase()),
+            c if c.is_alphanumeric() || c == '_' || c == '-' => Some(c),
             c if c.is_whitespace() => Some('-'),
             _ => None,
         })
@@ -205,7 +206,7 @@ mod tests {
                 "  Spaces  ",
                 "Ünïcode",
             ],
-            &["hello-world", "hello-world-1", "the--operator", "match--if-let", "-go", "spaces", "Ünïcode"],
+            &["hello-world", "hello-world-1", "the--operator", "match--if-let", "-go", "spaces", "ünïcode"],
         );
     }
 

@@ -16,14 +16,16 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
         output.note(format!("{FAINT}no book ingested yet; these are the sample book's{FAINT:#}"));
     }
     let widest = modules.keys().map(|name| name.chars().count()).max().unwrap_or(0);
-    for (name, size) in modules {
+    for (name, module) in modules {
         let plural = |count: usize| if count == 1 { "" } else { "s" };
+        let label =
+            module.label.as_ref().map_or_else(String::new, |label| format!("  {FAINT}{label}{FAINT:#}"));
         output.line(format!(
-            "{STRONG}{name:<widest$}{STRONG:#}  {} page{}, {} passage{}",
-            size.pages,
-            plural(size.pages),
-            size.chunks,
-            plural(size.chunks)
+            "{STRONG}{name:<widest$}{STRONG:#}  {} page{}, {} passage{}{label}",
+            module.pages,
+            plural(module.pages),
+            module.chunks,
+            plural(module.chunks)
         ))?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use docent_core::chunk::Chunk;
 use docent_core::embed::EmbedderId;
-use docent_core::index::{IndexError, ModuleSize};
+use docent_core::index::{IndexError, Module};
 use docent_core::language::Language;
 use tantivy::directory::{MmapDirectory, RamDirectory};
 
@@ -34,6 +34,8 @@ pub struct Parts<'a> {
     pub vectors: &'a [f32],
     /// What each vector was made from; empty without an embedder.
     pub keys: &'a [Key],
+    /// What the author calls the modules, by name.
+    pub labels: BTreeMap<String, String>,
     /// Where the book came from.
     pub sources: Vec<SourceRecord>,
     /// When, RFC 3339.
@@ -42,11 +44,12 @@ pub struct Parts<'a> {
 
 impl Parts<'_> {
     fn manifest(&self) -> Manifest {
-        let mut modules: BTreeMap<String, ModuleSize> = BTreeMap::new();
+        let mut modules: BTreeMap<String, Module> = BTreeMap::new();
         for page in self.pages {
-            let size = modules.entry(page.module.clone()).or_default();
-            size.pages += 1;
-            size.chunks += page.chunks;
+            let module = modules.entry(page.module.clone()).or_default();
+            module.label = self.labels.get(&page.module).cloned();
+            module.pages += 1;
+            module.chunks += page.chunks;
         }
         Manifest {
             format: FORMAT,

@@ -21,7 +21,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use docent_core::embed::EmbedderId;
-use docent_core::index::{Description, IndexError, ModuleSize};
+use docent_core::index::{Description, IndexError, Module};
 use docent_core::language::Language;
 use serde::{Deserialize, Serialize};
 use tantivy::directory::MmapDirectory;
@@ -59,7 +59,7 @@ pub struct Manifest {
     /// How many chunks.
     pub chunks: usize,
     /// Pages and chunks by module.
-    pub modules: BTreeMap<String, ModuleSize>,
+    pub modules: BTreeMap<String, Module>,
     /// The sources it was made from, to read again.
     pub sources: Vec<SourceRecord>,
     /// When it was published, RFC 3339.

@@ -153,6 +153,7 @@ mod tests {
             keys: &vec![0; chunks.len()],
             chunks: &chunks,
             vectors: &vectors.concat(),
+            labels: Default::default(),
             sources: Vec::new(),
             created_at: "2026-01-01T00:00:00Z".into(),
         })
