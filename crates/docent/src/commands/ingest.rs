@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use docent_backends::index::embedded::generation::{self, SourceRecord};
 use docent_backends::ingest::{Changes, IngestError, Plan, Progress, Report, ingest};
 use docent_backends::source::SourceError;
+use docent_core::embed::EmbedderId;
 use docent_core::language::Language;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -101,15 +102,7 @@ fn summary(report: &Report, seconds: f64, output: &Output) {
     };
     output.note(changes("pages", &report.pages));
     output.note(changes("sections", &report.sections));
-    let resumed = if report.resumed > 0 {
-        format!(" ({} from an interrupted run)", report.resumed)
-    } else {
-        String::new()
-    };
-    output.note(format!(
-        "passages {STRONG}{}{STRONG:#}: {} embedded, {} reused{resumed}",
-        report.chunks, report.embedded, report.reused
-    ));
+    output.note(passages(report));
     if !report.other_files.is_empty() {
         let total: usize = report.other_files.values().sum();
         let kinds: Vec<_> =
@@ -122,6 +115,18 @@ fn summary(report: &Report, seconds: f64, output: &Output) {
         "{FAINT}{outcome} {} in {seconds:.1} s · {kinds} · language {} · {}{FAINT:#}",
         report.generation, report.language, report.embedder
     ));
+}
+
+fn passages(report: &Report) -> String {
+    let start = format!("passages {STRONG}{}{STRONG:#}", report.chunks);
+    if report.embedder == EmbedderId::none().to_string() {
+        return format!("{start}, without vectors: search is by keywords only");
+    }
+    let resumed = match report.resumed {
+        0 => String::new(),
+        resumed => format!(" ({resumed} from an interrupted run)"),
+    };
+    format!("{start}: {} embedded, {} reused{resumed}", report.embedded, report.reused)
 }
 
 /// Progress on a terminal; silence elsewhere.
