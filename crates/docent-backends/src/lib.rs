@@ -6,6 +6,12 @@ pub mod source;
 pub mod embed;
 pub mod index;
 pub mod ingest;
+pub mod generate;
+pub mod session;
+pub mod resilience;
+
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 /// The time, as it is stored and shown.
 pub fn now_rfc3339() -> String {

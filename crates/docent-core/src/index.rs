@@ -22,6 +22,9 @@ pub trait Index: Send + Sync {
     /// The best chunks by keywords and, when the query has a vector, by closeness.
     async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError>;
 
+    /// All chunks of a page, in order; none when there is no such page.
+    async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError>;
+
     /// What the index holds now.
     async fn describe(&self) -> Result<Description, IndexError>;
 }

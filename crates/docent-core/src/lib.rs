@@ -12,14 +12,25 @@ pub mod embed;
 pub mod index;
 
 pub mod query;
+pub mod followup;
 pub mod retrieve;
 pub mod fuse;
 pub mod relevance;
 pub mod sources;
+pub mod agent;
+pub mod prompt;
+pub mod generate;
+pub mod extract;
+pub mod verify;
+pub mod cite;
+pub mod answer;
+pub mod session;
 
 pub mod language;
 pub mod terms;
 pub mod sentence;
+pub mod units;
+pub mod clock;
 
 #[cfg(any(test, feature = "testing"))]
 #[allow(clippy::unwrap_used)]

@@ -8,6 +8,10 @@ use thiserror::Error;
 pub const LONGEST_QUESTION: usize = 1000;
 /// The most hits a search returns.
 pub const MOST_HITS: usize = 100;
+/// The most passages an answer is made from.
+pub const MOST_AGENT_HITS: usize = 10;
+/// The most passages a model's tool call returns.
+pub const MOST_TOOL_HITS: usize = 20;
 /// How many hits a search returns unless told otherwise.
 pub const DEFAULT_HITS: usize = 5;
 
@@ -29,17 +33,33 @@ pub enum InvalidQuestion {
     /// Longer than [`LONGEST_QUESTION`].
     #[error("Query is too long: {0} characters, at most {LONGEST_QUESTION} are allowed")]
     TooLong(usize),
-    /// Outside 1 to [`MOST_HITS`].
-    #[error("top_k must be between 1 and {MOST_HITS}, got {0}")]
-    TopK(usize),
+    /// Outside what is allowed.
+    #[error("top_k must be between 1 and {most}, got {given}")]
+    TopK {
+        /// What was asked for.
+        given: usize,
+        /// What is allowed here.
+        most: usize,
+    },
     /// Outside 0 to 1.
     #[error("threshold must be between 0.0 and 1.0, got {0}")]
     Threshold(String),
 }
 
 impl Question {
-    /// Checks the limits and trims the text.
+    /// Checks the limits of a search and trims the text.
     pub fn new(
+        text: &str,
+        top_k: usize,
+        threshold: f32,
+        module: Option<String>,
+    ) -> Result<Self, InvalidQuestion> {
+        Self::within(MOST_HITS, text, top_k, threshold, module)
+    }
+
+    /// The same where at most `most` hits are allowed.
+    pub fn within(
+        most: usize,
         text: &str,
         top_k: usize,
         threshold: f32,
@@ -53,13 +73,18 @@ impl Question {
         if length > LONGEST_QUESTION {
             return Err(InvalidQuestion::TooLong(length));
         }
-        if !(1..=MOST_HITS).contains(&top_k) {
-            return Err(InvalidQuestion::TopK(top_k));
+        if !(1..=most).contains(&top_k) {
+            return Err(InvalidQuestion::TopK { given: top_k, most });
         }
         if !(0.0..=1.0).contains(&threshold) {
             return Err(InvalidQuestion::Threshold(threshold.to_string()));
         }
         Ok(Self { text: text.to_owned(), top_k, threshold, module })
+    }
+
+    /// The same question in other words, which may be longer than a reader's.
+    pub fn reworded(&self, text: &str) -> Self {
+        Self { text: text.to_owned(), ..self.clone() }
     }
 
     /// The words of the question, trimmed.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::chunk::Chunk;
+use crate::clock::Clock;
 use crate::embed::{EmbedError, Embedder, Purpose, Vector};
 use crate::fuse::{Fused, Weights, fuse};
 use crate::index::{Candidates, Filter, Index, IndexError, IndexQuery};
@@ -53,6 +54,8 @@ pub struct Retrieved {
     pub relevance: f32,
     /// The relevance in a word.
     pub confidence: Confidence,
+    /// The question's terms with their weights.
+    pub terms: Vec<(String, f32)>,
     /// What the relevance was computed from.
     pub signals: Signals,
     /// The generation that answered.
@@ -80,9 +83,6 @@ impl Default for Settings {
     }
 }
 
-/// Tells the time; given from outside so that this crate has no clock of its own.
-pub type Clock = fn() -> Duration;
-
 /// Why nothing could be retrieved.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -102,7 +102,7 @@ pub struct Retriever {
     embedder: Option<Arc<dyn Embedder>>,
     analyzer: Arc<Analyzer>,
     settings: Settings,
-    clock: Clock,
+    clock: Arc<dyn Clock>,
 }
 
 impl Retriever {
@@ -112,21 +112,31 @@ impl Retriever {
         embedder: Option<Arc<dyn Embedder>>,
         language: Language,
         settings: Settings,
-        clock: Clock,
+        clock: Arc<dyn Clock>,
     ) -> Self {
         Self { index, embedder, analyzer: Arc::new(Analyzer::new(language)), settings, clock }
     }
 
     /// The passages for a question.
     pub async fn search(&self, question: &Question) -> Result<Retrieved, RetrieveError> {
-        let start = (self.clock)();
+        let start = self.clock.now();
         let vector = self.embed(question).await?;
-        let embedded = (self.clock)();
+        let embedded = self.clock.now();
         let candidates = self.candidates(question, vector.as_deref()).await?;
         let mut retrieved = self.rank(question, candidates);
         retrieved.embedding_time = embedded.saturating_sub(start);
-        retrieved.retrieval_time = (self.clock)().saturating_sub(embedded);
+        retrieved.retrieval_time = self.clock.now().saturating_sub(embedded);
         Ok(retrieved)
+    }
+
+    /// Cuts text as the index does.
+    pub fn analyzer(&self) -> &Analyzer {
+        &self.analyzer
+    }
+
+    /// All chunks of a page, in order.
+    pub async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, RetrieveError> {
+        Ok(self.index.page(document_id).await?)
     }
 
     /// Every candidate in its final order, repetitions included; for measuring.
@@ -177,6 +187,7 @@ impl Retriever {
             relevance,
             confidence,
             signals,
+            terms: candidates.terms,
             version: candidates.version,
             embedding_time: Duration::ZERO,
             retrieval_time: Duration::ZERO,
@@ -224,7 +235,7 @@ mod tests {
             Some(embedder),
             Language::default(),
             settings,
-            || Duration::ZERO,
+            Arc::new(crate::testing::StoppedClock),
         )
     }
 

@@ -2,12 +2,18 @@
 //!
 //! Invariant: a suite knows nothing of the implementation it runs against.
 
+pub mod sessions;
+
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::chunk::Chunk;
+use crate::clock::Clock;
 use crate::embed::{EmbedError, Embedder, EmbedderId, Purpose, Vector};
 use crate::index::{Candidate, Candidates, Description, Filter, Index, IndexError, IndexQuery, Module};
 use crate::language::Language;
@@ -27,6 +33,28 @@ pub fn chunk(page: &str, index: u32, content: &str) -> Chunk {
         module_name: "m".to_owned(),
         content: content.to_owned(),
         token_count: content.split_whitespace().count() as u32,
+    }
+}
+
+/// A clock that stands still; waiting takes for ever.
+#[derive(Debug)]
+pub struct StoppedClock;
+
+impl Clock for StoppedClock {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn timestamp(&self) -> String {
+        "2026-01-01T00:00:00Z".to_owned()
+    }
+
+    fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn new_id(&self) -> Uuid {
+        Uuid::nil()
     }
 }
 
@@ -128,6 +156,11 @@ impl Index for MemoryIndex {
         Ok(Candidates { lexical, dense, terms, version: "memory".to_owned() })
     }
 
+    async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError> {
+        let chunks = self.chunks.iter().map(|(chunk, _)| chunk.clone());
+        Ok(chunks.filter(|chunk| chunk.document_id == document_id).collect())
+    }
+
     async fn describe(&self) -> Result<Description, IndexError> {
         let mut modules = std::collections::BTreeMap::<String, Module>::new();
         let mut pages = std::collections::BTreeSet::new();
@@ -214,6 +247,11 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     // A vector of another width is refused, not compared.
     let refused = search("node", Some(&[1.0, 0.0]), &everything, 10).await;
     assert!(matches!(refused, Err(IndexError::WrongWidth { .. })));
+
+    // A page can be read whole.
+    let page = index.page("nodes").await.unwrap();
+    assert_eq!(page.iter().map(|chunk| (**chunk).clone()).collect::<Vec<_>>(), chunks[..2]);
+    assert!(index.page("nowhere").await.unwrap().is_empty());
 
     // It says what it holds.
     let description = index.describe().await.unwrap();

@@ -58,13 +58,20 @@ pub enum Command {
     Ingest(Ingest),
     /// Find the passages for a question
     Search(Search),
+    /// Answer a question from the book, with citations
+    Ask(Ask),
+    /// Talk with the book
+    Chat(Chat),
+    /// List, show, export, reset or delete conversations
+    #[command(subcommand)]
+    Sessions(Sessions),
     /// Show what is in the index
     Status,
     /// List the modules of the book
     Modules,
     /// Check the configuration, the files and the model, and say what to do
     Doctor,
-    /// Measure retrieval on a question set in the BEIR layout
+    /// Measure retrieval and answers on a question set in the BEIR layout
     Eval(Eval),
     /// Fit the relevance model on questions the book covers and questions it does not
     Calibrate(Calibrate),
@@ -76,7 +83,7 @@ pub struct Ingest {
     /// Folders, files, or a corpus.jsonl[.gz]; together they are the whole book [default: those of last time]
     #[arg(value_name = "SOURCE")]
     pub sources: Vec<String>,
-    /// Where the folder is published, for links: https://example.org/docs
+    /// Where the folder is published, for links: `https://example.org/docs`
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
     /// The generator whose rules make addresses [default: detected]
@@ -104,6 +111,71 @@ pub struct Search {
     pub threshold: Option<f32>,
 }
 
+/// `docent ask`
+#[derive(Debug, Args)]
+pub struct Ask {
+    /// The question
+    #[arg(allow_hyphen_values = true)]
+    pub question: String,
+    /// Continue this conversation, or `new` for a new one
+    #[arg(long, short, value_name = "ID")]
+    pub session: Option<String>,
+    /// Only passages of this module
+    #[arg(long, short, value_name = "NAME")]
+    pub module: Option<String>,
+    /// How many passages to answer from, 1 to 10 [default: 5]
+    #[arg(long, short = 'k', value_name = "N")]
+    pub top_k: Option<usize>,
+    /// Print the answer when it is complete, not sentence by sentence
+    #[arg(long)]
+    pub no_stream: bool,
+}
+
+/// `docent chat`
+#[derive(Debug, Args)]
+pub struct Chat {
+    /// Continue this conversation [default: a new one]
+    #[arg(long, short, value_name = "ID")]
+    pub session: Option<String>,
+    /// Only passages of this module
+    #[arg(long, short, value_name = "NAME")]
+    pub module: Option<String>,
+}
+
+/// `docent sessions`
+#[derive(Debug, Subcommand)]
+pub enum Sessions {
+    /// The conversations there are, the last used first
+    List {
+        /// How many to show
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+    },
+    /// One conversation
+    Show {
+        /// Its id
+        id: String,
+    },
+    /// One conversation as Markdown, or as JSON with --json
+    Export {
+        /// Its id
+        id: String,
+        /// Where to [default: stdout]
+        #[arg(long, short, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Clear a conversation's history; it stays
+    Reset {
+        /// Its id
+        id: String,
+    },
+    /// Remove a conversation
+    Delete {
+        /// Its id
+        id: String,
+    },
+}
+
 /// `docent eval`
 #[derive(Debug, Args)]
 pub struct Eval {
@@ -116,6 +188,12 @@ pub struct Eval {
     /// Keep the index here and reuse it next time [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     pub index: Option<PathBuf>,
+    /// Also ask these questions about other things, which should be abstained from
+    #[arg(long, value_name = "FILE")]
+    pub others: Option<PathBuf>,
+    /// Only those of these domains
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "others")]
+    pub domains: Vec<String>,
 }
 
 /// `docent calibrate`

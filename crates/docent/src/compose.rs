@@ -1,17 +1,27 @@
 //! Puts the parts together as configured. The only file that names concrete types.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use docent_backends::embed::local::LocalEmbedder;
+use docent_backends::generate::remote::RemoteGenerator;
 use docent_backends::index::embedded::EmbeddedIndex;
+use docent_backends::session::memory::MemorySessions;
+use docent_backends::session::sql::SqlSessions;
+use docent_core::agent::{Agent, AskError};
+use docent_core::clock::Clock;
 use docent_core::embed::{EmbedError, Embedder};
+use docent_core::generate::Generator;
 use docent_core::index::{Description, Index, IndexError};
 use docent_core::retrieve::{RetrieveError, Retriever};
+use docent_core::session::{SessionError, SessionStore};
+use uuid::Uuid;
 
 use crate::exit::{Exit, Failure};
 use crate::sample;
-use crate::settings::{EmbedderKind, Settings};
+use crate::settings::{EmbedderKind, SessionsKind, Settings};
 
 /// A book that can be searched.
 pub struct Book {
@@ -52,8 +62,13 @@ pub async fn book(settings: &Settings) -> Result<Book, Failure> {
     };
     let description = index.describe().await.map_err(index_failure)?;
     let embedder = matching(embedder, &description)?;
-    let retriever =
-        Retriever::new(Arc::new(index), embedder, description.language, settings.retrieval.settings(), clock);
+    let retriever = Retriever::new(
+        Arc::new(index),
+        embedder,
+        description.language,
+        settings.retrieval.settings(),
+        Arc::new(SystemClock),
+    );
     Ok(Book { description, is_sample, retriever })
 }
 
@@ -89,6 +104,82 @@ pub fn matching(
 pub fn clock() -> Duration {
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     START.get_or_init(Instant::now).elapsed()
+}
+
+/// The machine's clock.
+#[derive(Debug)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Duration {
+        clock()
+    }
+
+    fn timestamp(&self) -> String {
+        docent_backends::now_rfc3339()
+    }
+
+    fn sleep(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(tokio::time::sleep(time))
+    }
+
+    fn new_id(&self) -> Uuid {
+        Uuid::new_v4()
+    }
+}
+
+/// The store of conversations.
+pub async fn sessions(settings: &Settings) -> Result<Arc<dyn SessionStore>, Failure> {
+    match settings.sessions.kind {
+        SessionsKind::Memory => Ok(Arc::new(MemorySessions::default())),
+        SessionsKind::Sqlite => {
+            let path = settings.data_dir()?.join("sessions.sqlite");
+            Ok(Arc::new(SqlSessions::open(&path).await.map_err(session_failure)?))
+        }
+    }
+}
+
+/// The model that writes answers; none when answers are extractive.
+pub fn generator(settings: &Settings) -> Result<Option<Arc<dyn Generator>>, Failure> {
+    let Some(remote) = settings.remote_model() else { return Ok(None) };
+    let generator = RemoteGenerator::new(remote).map_err(|error| Failure::new(Exit::NotConfigured, error))?;
+    Ok(Some(Arc::new(generator)))
+}
+
+/// An agent over a book, with the conversations it remembers.
+pub fn agent(
+    book: &Book,
+    settings: &Settings,
+    sessions: Option<Arc<dyn SessionStore>>,
+) -> Result<Agent, Failure> {
+    let generator = generator(settings)?;
+    Ok(Agent::new(
+        book.retriever.clone(),
+        generator,
+        sessions,
+        Arc::new(SystemClock),
+        settings.agent.settings(),
+    ))
+}
+
+/// A session error as the user sees it.
+pub fn session_failure(error: SessionError) -> Failure {
+    let failure = Failure::new(Exit::Failed, &error);
+    match error {
+        SessionError::NotFound(_) => failure.hint("`docent sessions list` shows those there are"),
+        SessionError::Unavailable(_) => Failure { exit: Exit::Unavailable, ..failure },
+        _ => failure,
+    }
+}
+
+/// A failed turn as the user sees it.
+pub fn ask_failure(error: AskError) -> Failure {
+    match error {
+        AskError::Invalid(error) => Failure::usage(error),
+        AskError::Retrieve(error) => retrieve_failure(error),
+        AskError::Session(error) => session_failure(error),
+        other => Failure::new(Exit::Failed, other),
+    }
 }
 
 /// An index error as the user sees it.

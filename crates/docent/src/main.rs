@@ -46,6 +46,9 @@ fn run(cli: Cli, output: Output) -> Result<(), Failure> {
         match cli.command {
             Command::Ingest(arguments) => commands::ingest::run(&settings, arguments, &output).await,
             Command::Search(arguments) => commands::search::run(&settings, arguments, &output).await,
+            Command::Ask(arguments) => commands::ask::run(&settings, arguments, &output).await,
+            Command::Chat(arguments) => commands::chat::run(&settings, arguments, &output).await,
+            Command::Sessions(command) => commands::sessions::run(&settings, command, &output).await,
             Command::Status => commands::status::run(&settings, &output).await,
             Command::Modules => commands::modules::run(&settings, &output).await,
             Command::Doctor => Ok(()),

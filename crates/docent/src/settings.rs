@@ -3,6 +3,8 @@
 //! Invariant: resolved once, before anything runs. Unknown keys and values out of range
 //! are errors that say where they are.
 
+mod answering;
+
 use std::path::{Path, PathBuf};
 
 use docent_core::fuse::Weights;
@@ -15,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure, nearest};
+pub use answering::{Agent, Generator, Sessions, SessionsKind};
 
 /// Everything that can be set.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -28,6 +31,12 @@ pub struct Settings {
     pub embedder: Embedder,
     /// How passages are found.
     pub retrieval: Retrieval,
+    /// How questions are answered.
+    pub agent: Agent,
+    /// Who writes the answers.
+    pub generator: Generator,
+    /// Where conversations are kept.
+    pub sessions: Sessions,
     /// OpenAI, by its own variables.
     pub openai: Service,
     /// Cohere, by its own variables.
@@ -220,6 +229,7 @@ impl Settings {
         if !(1..=10_000).contains(&retrieval.depth) {
             return Err(out_of_range("retrieval.depth", "1 and 10000", retrieval.depth));
         }
+        self.agent.check()?;
         if self.embedder.kind == EmbedderKind::Onnx && self.embedder.folder.is_none() {
             return Err(Failure::new(
                 Exit::NotConfigured,

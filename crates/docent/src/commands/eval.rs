@@ -1,8 +1,13 @@
 //! `docent eval`: measure retrieval on a question set.
 
+use std::sync::Arc;
+
+use docent_core::agent::Agent;
+
 use crate::cli::Eval;
-use crate::compose::clock;
-use crate::eval::{QuestionSet, Ranking, metrics, open_index};
+use crate::compose::{self, clock};
+use crate::eval::answers::{self, Asked};
+use crate::eval::{EvalBook, Judgements, QuestionSet, Ranking, last_question, metrics, open_index};
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::settings::Settings;
@@ -10,16 +15,37 @@ use crate::settings::Settings;
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Eval, output: &Output) -> Result<(), Failure> {
     let set = QuestionSet::read(&arguments.folder)?;
-    let judged = set.judgements()?;
     let start = clock();
     let book = open_index(settings, &set, arguments.index.as_deref(), output).await?;
     let ingested = clock();
-    let mut rankings = Vec::new();
-    for (id, text) in &set.queries {
-        if judged.contains_key(id) {
-            rankings.push(Ranking { query: id.clone(), documents: book.documents(text).await? });
-        }
+    output.note(format!(
+        "{} documents in {} passages, read in {:.1} s",
+        book.description.pages,
+        book.description.chunks,
+        (ingested - start).as_secs_f64(),
+    ));
+    if !set.queries.is_empty() {
+        retrieval(&set, &book, &arguments, output).await?;
     }
+    let mut questions = answers::read_questions(&set)?.unwrap_or_default();
+    if let Some(path) = &arguments.others {
+        questions.extend(answers::read_others(path, &arguments.domains)?);
+    }
+    if !questions.is_empty() {
+        answering(settings, &book, &questions, output).await?;
+    }
+    Ok(())
+}
+
+async fn retrieval(
+    set: &QuestionSet,
+    book: &EvalBook,
+    arguments: &Eval,
+    output: &Output,
+) -> Result<(), Failure> {
+    let judged = set.judgements()?;
+    let start = clock();
+    let rankings = rank(book, &set.queries, &judged).await?;
     let searched = clock();
     if let Some(path) = &arguments.run {
         let run: String = rankings.iter().map(Ranking::trec).collect();
@@ -35,12 +61,58 @@ pub async fn run(settings: &Settings, arguments: Eval, output: &Output) -> Resul
         "nDCG@10={:.4} Recall@5={:.4} Hit@1={:.4} MRR@10={:.4} queries={}",
         score.ndcg_at_10, score.recall_at_5, score.hit_at_1, score.mrr_at_10, score.queries
     ))?;
-    let per_query = (searched - ingested).as_secs_f64() * 1000.0 / rankings.len().max(1) as f64;
-    output.note(format!(
-        "{} documents in {} passages, read in {:.1} s; {per_query:.1} ms a query",
-        book.description.pages,
-        book.description.chunks,
-        (ingested - start).as_secs_f64(),
-    ));
+    let per_query = (searched - start).as_secs_f64() * 1000.0 / rankings.len().max(1) as f64;
+    output.note(format!("{per_query:.1} ms a query"));
+    if let Some(conversations) = set.conversations()? {
+        let analyzer = book.retriever.analyzer();
+        let queries: Vec<_> =
+            conversations.into_iter().map(|(id, text)| (id, last_question(&text, analyzer))).collect();
+        let score = metrics::score(&judged, &rank(book, &queries, &judged).await?);
+        output
+            .line(format!("follow-ups: nDCG@10={:.4} Recall@5={:.4}", score.ndcg_at_10, score.recall_at_5))?;
+    }
     Ok(())
+}
+
+async fn rank(
+    book: &EvalBook,
+    queries: &[(String, String)],
+    judged: &Judgements,
+) -> Result<Vec<Ranking>, Failure> {
+    let mut rankings = Vec::new();
+    for (id, text) in queries.iter().filter(|(id, _)| judged.contains_key(id)) {
+        rankings.push(Ranking { query: id.clone(), documents: book.documents(text).await? });
+    }
+    Ok(rankings)
+}
+
+async fn answering(
+    settings: &Settings,
+    book: &EvalBook,
+    questions: &[Asked],
+    output: &Output,
+) -> Result<(), Failure> {
+    let agent = Agent::new(
+        book.retriever.clone(),
+        compose::generator(settings)?,
+        None,
+        Arc::new(compose::SystemClock),
+        settings.agent.settings(),
+    );
+    let score = answers::score(&agent, questions, settings.retrieval.top_k.min(10)).await?;
+    if output.json {
+        return output.object(&score);
+    }
+    output.line(format!(
+        "answered={:.4} contains_gold={:.4} of {} answerable; abstained={:.4} of {} unanswerable; citation_coverage={:.4} verbatim={:.4} p50={:.1}ms p95={:.1}ms",
+        score.answered,
+        score.contains_gold,
+        score.answerable,
+        score.abstained,
+        score.unanswerable,
+        score.citation_coverage,
+        score.verbatim_quotes,
+        score.p50_ms,
+        score.p95_ms
+    ))
 }

@@ -2,6 +2,9 @@
 
 pub mod ingest;
 pub mod search;
+pub mod ask;
+pub mod chat;
+pub mod sessions;
 pub mod status;
 pub mod modules;
 pub mod doctor;

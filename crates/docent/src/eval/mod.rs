@@ -3,6 +3,7 @@
 //! A set is a folder with `corpus.jsonl[.gz]` (`_id`, `title`, `text`, `url`), `queries.jsonl`
 //! (`_id`, `text`) and `qrels.tsv` (`query-id`, `corpus-id`, `score`).
 
+pub mod answers;
 pub mod fit;
 pub mod metrics;
 
@@ -13,9 +14,11 @@ use std::sync::Arc;
 use docent_backends::index::embedded::EmbeddedIndex;
 use docent_backends::index::embedded::generation::SourceRecord;
 use docent_backends::ingest::{Plan, Progress, ingest};
+use docent_core::followup::rewrite;
 use docent_core::index::{Description, Index};
 use docent_core::query::{LONGEST_QUESTION, Question};
 use docent_core::retrieve::Retriever;
+use docent_core::terms::Analyzer;
 use serde::Deserialize;
 
 use crate::compose;
@@ -59,14 +62,15 @@ impl QuestionSet {
                 .hint("a question set has corpus.jsonl[.gz], queries.jsonl and qrels.tsv")
         })?;
         let path = folder.join("queries.jsonl");
-        let mut queries = Vec::new();
-        for (line, number) in read_text(&path)?.lines().zip(1..) {
-            let query: Query = serde_json::from_str(line).map_err(|error| {
-                Failure::new(Exit::Failed, format!("{}, line {number}: {error}", path.display()))
-            })?;
-            queries.push((query._id, query.text));
-        }
+        let only_answers = !path.is_file() && folder.join("qa.jsonl").is_file();
+        let queries = if only_answers { Vec::new() } else { read_queries(&path)? };
         Ok(Self { folder: folder.to_owned(), corpus, queries })
+    }
+
+    /// The questions of whole conversations, one a line, by the same ids; none when the set has none.
+    pub fn conversations(&self) -> Result<Option<Vec<(String, String)>>, Failure> {
+        let path = self.folder.join("queries_questions.jsonl");
+        if path.is_file() { read_queries(&path).map(Some) } else { Ok(None) }
     }
 
     /// Reads `qrels.tsv`; questions without a relevant document are left out.
@@ -96,6 +100,16 @@ impl QuestionSet {
             .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
             .unwrap_or_default()
     }
+}
+
+fn read_queries(path: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let parse = |(line, number): (&str, usize)| {
+        let query: Query = serde_json::from_str(line).map_err(|error| {
+            Failure::new(Exit::Failed, format!("{}, line {number}: {error}", path.display()))
+        })?;
+        Ok((query._id, query.text))
+    };
+    read_text(path)?.lines().zip(1..).map(parse).collect()
 }
 
 fn read_text(path: &Path) -> Result<String, Failure> {
@@ -141,7 +155,7 @@ pub async fn open_index(
         embedder,
         description.language,
         settings.retrieval.settings(),
-        compose::clock,
+        Arc::new(compose::SystemClock),
     );
     Ok(EvalBook { description, retriever, _temporary: temporary })
 }
@@ -162,6 +176,15 @@ impl EvalBook {
         order.truncate(RUN_DEPTH);
         Ok(order)
     }
+}
+
+/// The last question of a conversation as the agent searches for it, without a model.
+pub fn last_question(conversation: &str, analyzer: &Analyzer) -> String {
+    let mut searched: Option<String> = None;
+    for line in conversation.lines().filter(|line| !line.trim().is_empty()) {
+        searched = Some(rewrite(line, searched.as_deref(), analyzer).unwrap_or_else(|| line.to_owned()));
+    }
+    searched.unwrap_or_default()
 }
 
 /// A question of a set; longer ones than readers may ask are cut.

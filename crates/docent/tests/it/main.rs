@@ -11,3 +11,4 @@ mod doctor;
 mod eval;
 mod ingest;
 mod search;
+mod ask;

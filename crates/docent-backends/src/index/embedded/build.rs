@@ -140,6 +140,8 @@ pub fn build_in_memory(name: &str, parts: &Parts<'_>) -> Result<Generation, Inde
         vectors,
         row_modules: Column::Owned(parts.row_modules()),
         modules: manifest.modules.keys().cloned().collect(),
+        page_rows: generation::rows_by_page(parts.pages).into(),
+        root: None,
         manifest,
     })
 }

@@ -18,7 +18,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use docent_core::embed::EmbedderId;
 use docent_core::index::{Description, IndexError, Module};
@@ -104,6 +106,10 @@ pub struct Generation {
     pub row_modules: Column<u16>,
     /// The modules, in name order.
     pub modules: Vec<String>,
+    /// The rows of each page; read when a page is first asked for.
+    pub(super) page_rows: OnceLock<HashMap<String, Range<u32>>>,
+    /// Its folder; none in memory.
+    pub(super) root: Option<PathBuf>,
 }
 
 /// Checking sums reads every byte; above this the check is left to `docent doctor`.
@@ -175,7 +181,29 @@ impl Generation {
         if lexical.rows() != manifest.chunks || row_modules.len() != manifest.chunks {
             return Err(damaged("the number of chunks does not agree with the manifest"));
         }
-        Ok(Self { name: name.to_owned(), manifest, lexical, vectors, row_modules, modules })
+        Ok(Self {
+            name: name.to_owned(),
+            manifest,
+            lexical,
+            vectors,
+            row_modules,
+            modules,
+            page_rows: OnceLock::new(),
+            root: Some(root),
+        })
+    }
+
+    /// The rows of a page; none when there is no such page.
+    pub fn page_rows(&self, document_id: &str) -> Result<Range<u32>, IndexError> {
+        let rows = match (self.page_rows.get(), &self.root) {
+            (Some(rows), _) => rows,
+            (None, Some(root)) => {
+                let rows = rows_by_page(&read_pages(root)?);
+                self.page_rows.get_or_init(|| rows)
+            }
+            (None, None) => return Ok(0..0),
+        };
+        Ok(rows.get(document_id).cloned().unwrap_or(0..0))
     }
 
     /// What the seam reports.
@@ -213,6 +241,17 @@ pub struct PageRecord {
     pub chunks: usize,
     /// A hash of what is searched in each section, by its place on the page.
     pub sections: BTreeMap<String, String>,
+}
+
+/// Where the chunks of each page stand.
+pub(super) fn rows_by_page(pages: &[PageRecord]) -> HashMap<String, Range<u32>> {
+    let mut next = 0;
+    let rows = pages.iter().map(|page| {
+        let first = next;
+        next += page.chunks as u32;
+        (page.id.clone(), first..next)
+    });
+    rows.collect()
 }
 
 /// The pages of a generation.

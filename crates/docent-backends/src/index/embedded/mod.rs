@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
+use docent_core::chunk::Chunk;
 use docent_core::index::{Candidate, Candidates, Description, Index, IndexError, IndexQuery};
 
 use generation::Generation;
@@ -78,6 +79,14 @@ impl Index for EmbeddedIndex {
             .unwrap_or_else(|error| Err(IndexError::Damaged(format!("the search failed: {error}"))))
     }
 
+    async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError> {
+        let generation = self.generation();
+        let damaged =
+            |error: tantivy::TantivyError| IndexError::Damaged(format!("{}: {error}", generation.name));
+        let rows = generation.page_rows(document_id)?;
+        rows.map(|row| generation.lexical.chunk(row).map_err(damaged)).collect()
+    }
+
     async fn describe(&self) -> Result<Description, IndexError> {
         Ok(self.generation().describe())
     }
@@ -121,7 +130,6 @@ impl Generation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use docent_core::chunk::Chunk;
     use docent_core::embed::{EmbedderId, Vector};
     use docent_core::language::Language;
     use docent_core::testing::{LetterEmbedder, chunk, index_contract};

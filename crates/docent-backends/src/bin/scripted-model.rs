@@ -1,0 +1,77 @@
+//! A scripted model on a port of this machine, for trying Docent out without a provider.
+//!
+//! Invariant: the first line on stdout is the base URL, printed when the port is open.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program talks to its terminal")]
+
+use std::process::ExitCode;
+
+use docent_backends::testing::{Reply, ScriptedModel};
+
+const HELP: &str = "\
+A model that says what a script tells it, over OpenAI's protocol.
+
+Usage: scripted-model [--port PORT] [--script FILE.json]
+
+  --port PORT         listen on this port of 127.0.0.1; 0, the default, takes a free one
+  --script FILE.json  a list of replies, the last one repeated; without one, questions are echoed
+  --help              show this
+
+Prints its base URL and runs until it is killed. Replies:
+
+  {\"text\": \"…\"}                                   says this
+  {\"tool_calls\": [[\"name\", \"{\\\"query\\\": 1}\"]]}    calls tools, with these arguments
+  {\"status\": {\"code\": 429, \"retry_after\": 1}}     answers with a status
+  {\"stall\": {\"after\": \"…\"}}                       says this, then nothing more
+  {\"cut\": {\"after\": \"…\"}}                         says this, then cuts the line
+  {\"huge\": 10000000}                              says this many bytes
+  {\"raw\": \"…\"}                                    sends this body, whatever it is
+  \"invalid_json\"  \"empty\"  \"echo\"
+";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h")) {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    let (port, script) = match read(&arguments) {
+        Ok(settings) => settings,
+        Err(message) => {
+            eprintln!("error: {message}\nhint: see scripted-model --help");
+            return ExitCode::from(2);
+        }
+    };
+    match ScriptedModel::start_at(port, script).await {
+        Ok(model) => {
+            println!("{}", model.url());
+            std::future::pending().await
+        }
+        Err(error) => {
+            eprintln!("error: port {port}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn read(arguments: &[String]) -> Result<(u16, Vec<Reply>), String> {
+    let (mut port, mut script) = (0, vec![Reply::Echo]);
+    let mut arguments = arguments.iter();
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().ok_or_else(|| format!("{name} needs a value"));
+        match name.as_str() {
+            "--port" => {
+                let value = value?;
+                port = value.parse().map_err(|_| format!("{value} is no port"))?;
+            }
+            "--script" => {
+                let path = value?;
+                let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+                script = serde_json::from_str(&text).map_err(|error| format!("{path}: {error}"))?;
+            }
+            _ => return Err(format!("there is no argument {name}")),
+        }
+    }
+    Ok((port, script))
+}

@@ -1,0 +1,232 @@
+//! What went wrong with a call, sorted by what can be done about it.
+//!
+//! Servers echo keys and questions in their error messages, and HTTP errors hold URLs, so
+//! nothing is quoted: a message is made of the status, of codes known here, and of settings.
+//!
+//! Invariant: no text that a server sent gets into an error.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use docent_core::generate::GenerateError;
+use serde_json::Value;
+
+use crate::resilience::Transient;
+
+/// A failed attempt.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) error: GenerateError,
+    /// The model takes no temperature but its own.
+    pub(super) blames_temperature: bool,
+    retry_after: Option<Duration>,
+}
+
+impl Failure {
+    /// Nothing of the answer has come yet.
+    pub(super) fn before_answer(error: &genai::Error, model: &str) -> Self {
+        if let Some(status) = Status::of(error) {
+            return status.failure(model);
+        }
+        use genai::Error::*;
+        match error {
+            RequiresApiKey { .. } | NoAuthResolver { .. } | NoAuthData { .. } | Resolver { .. } => {
+                Self::refused("there is no API key for it")
+            }
+            // What these say concerns the request or the settings; nothing was sent.
+            ChatReqHasNoMessages { .. }
+            | LastChatMessageIsNotUser { .. }
+            | MessageRoleNotSupported { .. }
+            | MessageContentTypeNotSupported { .. }
+            | AdapterNotSupported { .. }
+            | AdapterKindMismatch { .. }
+            | ModelMapperFailed { .. }
+            | Internal(_) => Self::refused("the provider does not take such requests"),
+            error => Self::unavailable(reason(error)),
+        }
+    }
+
+    /// The answer broke off.
+    pub(super) fn within_answer(error: &genai::Error) -> GenerateError {
+        GenerateError::Interrupted(reason(error))
+    }
+
+    pub(super) fn unavailable(reason: impl Into<String>) -> Self {
+        GenerateError::Unavailable(reason.into()).into()
+    }
+
+    fn refused(reason: impl Into<String>) -> Self {
+        GenerateError::Refused(reason.into()).into()
+    }
+}
+
+impl From<GenerateError> for Failure {
+    fn from(error: GenerateError) -> Self {
+        Self { error, blames_temperature: false, retry_after: None }
+    }
+}
+
+impl Transient for Failure {
+    fn is_transient(&self) -> bool {
+        self.error.is_transient()
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    fn open_circuit() -> Self {
+        Self::unavailable("it failed too often; it is left alone for a while")
+    }
+
+    fn timed_out() -> Self {
+        Self::unavailable("it took too long to begin")
+    }
+}
+
+/// An HTTP status, or the same thing sent as an event.
+struct Status {
+    code: u16,
+    retry_after: Option<Duration>,
+    body: Value,
+}
+
+impl Status {
+    fn of(error: &genai::Error) -> Option<Self> {
+        match error {
+            genai::Error::HttpError { status, body, headers, .. } => {
+                let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+                Some(Self {
+                    code: status.as_u16(),
+                    retry_after: retry_after(header("retry-after-ms"), header("retry-after")),
+                    body: serde_json::from_str(body).unwrap_or_default(),
+                })
+            }
+            genai::Error::WebStream { error, .. } => Self::of(error.downcast_ref::<genai::Error>()?),
+            genai::Error::ChatResponse { body, .. } => {
+                let code =
+                    body.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok())?;
+                (400..600).contains(&code).then(|| Self { code, retry_after: None, body: body.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    fn failure(self, model: &str) -> Failure {
+        let code = self.code;
+        let mut failure = match (code, self.trouble()) {
+            (_, Some("insufficient_quota" | "billing_hard_limit_reached")) => {
+                Failure::refused(format!("the account's quota is used up ({code})"))
+            }
+            (429, _) => GenerateError::RateLimited { retry_after: self.retry_after }.into(),
+            (408 | 409 | 425 | 500.., _) => Failure::unavailable(format!("the server answered {code}")),
+            (_, Some("context_length_exceeded")) => {
+                Failure::refused(format!("the conversation is too long for the model `{model}` ({code})"))
+            }
+            (_, Some("content_filter" | "content_policy_violation")) => {
+                Failure::refused(format!("the provider's content filter stopped it ({code})"))
+            }
+            (404, _) | (_, Some("model_not_found")) => Failure::refused(format!(
+                "there is no model `{model}` at this address ({code}); check the model's name and the base URL"
+            )),
+            (401, _) => Failure::refused("the API key was not accepted (401); check the key"),
+            (402, _) => Failure::refused("the provider wants to be paid first (402)"),
+            (403, _) => Failure::refused(format!("the API key may not use the model `{model}` (403)")),
+            (300..=399, _) => {
+                Failure::refused(format!("the server sent the call elsewhere ({code}); check the base URL"))
+            }
+            _ => Failure::refused(format!(
+                "the server did not accept it ({code}); check the model's name and the base URL"
+            )),
+        };
+        failure.retry_after = self.retry_after;
+        failure.blames_temperature = code == 400 && self.blames_temperature();
+        failure
+    }
+
+    /// The server's name for the trouble.
+    fn trouble(&self) -> Option<&str> {
+        let error = self.body.get("error").unwrap_or(&self.body);
+        ["code", "type"].iter().find_map(|key| error.get(key)?.as_str())
+    }
+
+    fn blames_temperature(&self) -> bool {
+        let error = self.body.get("error").unwrap_or(&self.body);
+        let says = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
+        says("param") == "temperature" || says("message").contains("temperature")
+    }
+}
+
+/// Seconds, or milliseconds as some providers say more exactly. A date, the other form
+/// HTTP allows, is not used by any of them.
+fn retry_after(millis: Option<&str>, seconds: Option<&str>) -> Option<Duration> {
+    let number = |text: Option<&str>| text.and_then(|text| text.trim().parse::<f64>().ok());
+    let seconds = number(millis).map(|millis| millis / 1000.0).or_else(|| number(seconds))?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+fn reason(error: &genai::Error) -> String {
+    match error {
+        genai::Error::WebStream { error, .. } => match connection_trouble(error.as_ref()) {
+            Some(kind) => format!("the connection failed: {kind}"),
+            None => "the connection failed".to_owned(),
+        },
+        genai::Error::ChatResponse { .. } => "the server reported an error".to_owned(),
+        _ => "the server sent what is not valid JSON".to_owned(),
+    }
+}
+
+/// The system's word for it, such as "connection refused".
+fn connection_trouble(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return Some(error.kind()).filter(|kind| *kind != io::ErrorKind::Other);
+        }
+        next = error.source();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(code: u16, body: &str) -> String {
+        let body = serde_json::from_str(body).unwrap_or_default();
+        Status { code, retry_after: None, body }.failure("m").error.to_string()
+    }
+
+    #[test]
+    fn statuses_become_advice() {
+        assert!(check(401, "").contains("check the key"));
+        assert!(check(404, "<html>").contains("no model `m` at this address"));
+        assert!(
+            check(400, r#"{"error": {"code": "context_length_exceeded"}}"#)
+                .contains("too long for the model")
+        );
+        assert!(check(429, r#"{"error": {"type": "insufficient_quota"}}"#).contains("quota is used up"));
+        assert_eq!(check(429, ""), "the model is busy");
+        assert_eq!(check(503, ""), "the model is unavailable: the server answered 503");
+    }
+
+    #[test]
+    fn nothing_a_server_says_is_repeated() {
+        for code in 300..600 {
+            let body =
+                r#"{"error": {"code": "sk-secret", "type": "sk-secret", "message": "sk-secret: question"}}"#;
+            let message = check(code, body);
+            assert!(!message.contains("secret") && !message.contains("question"), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_wish_for_patience_is_read_in_both_units() {
+        assert_eq!(retry_after(None, Some("2")), Some(Duration::from_secs(2)));
+        assert_eq!(retry_after(Some("150"), Some("1")), Some(Duration::from_millis(150)));
+        assert_eq!(retry_after(None, Some("-1")), None);
+        assert_eq!(retry_after(None, Some("1e300")), None);
+        assert_eq!(retry_after(None, Some("Wed, 21 Oct 2015 07:28:00 GMT")), None);
+    }
+}

@@ -1,0 +1,12 @@
+//! Language models outside.
+
+pub mod remote;
+mod address;
+mod request;
+mod answer;
+mod failure;
+
+#[cfg(test)]
+mod tests;
+
+pub use remote::{RemoteGenerator, RemoteSettings};

@@ -1,0 +1,172 @@
+//! A model behind somebody's API: OpenAI, any provider `genai` knows, any compatible URL.
+//!
+//! An attempt that fails before its first event is repeated; from then on the answer
+//! belongs to the caller and its failures do too.
+//!
+//! Invariant: neither the key nor the conversation gets into an error or a log.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use docent_core::generate::{EventStream, GenerateError, GenerateRequest, Generator};
+use futures_util::StreamExt;
+use genai::chat::{ChatStream, ChatStreamEvent};
+use genai::resolver::{AuthData, Endpoint};
+use genai::{Client, Headers, ModelIden};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::time::Instant;
+use tracing::instrument::WithSubscriber;
+use tracing::subscriber::NoSubscriber;
+
+use super::address::Address;
+use super::answer;
+use super::failure::Failure;
+use super::request;
+use crate::resilience::{self, Breaker, BreakerState, Policy};
+
+/// Which model, where, and how patiently.
+#[derive(Debug, Clone)]
+pub struct RemoteSettings {
+    /// A provider's name, such as `openai`, `anthropic`, `gemini`, `cohere`, `ollama`, `vllm`.
+    /// Without one it is what `base_url` speaks, which is OpenAI's protocol, or what the
+    /// model's name suggests, or OpenAI.
+    pub provider: Option<String>,
+    /// The model's name, as the provider calls it.
+    pub model: String,
+    /// Where to find it, if not at the provider's own address.
+    pub base_url: Option<String>,
+    /// The key; servers on one's own machine need none. Without one the provider's own
+    /// environment variable is read, unless there is a `base_url`.
+    pub api_key: Option<SecretString>,
+    /// How often to try; [`Policy::attempt_timeout`] bounds the wait for the first event.
+    pub policy: Policy,
+    /// The longest wait for the first event, all attempts together.
+    pub start_timeout: Duration,
+    /// The longest pause between two events.
+    pub idle_timeout: Duration,
+}
+
+impl RemoteSettings {
+    /// The named model at OpenAI, with the usual patience.
+    pub fn new(model: impl Into<String>) -> Self {
+        Self {
+            provider: None,
+            model: model.into(),
+            base_url: None,
+            api_key: None,
+            policy: Policy::default(),
+            start_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(8),
+        }
+    }
+}
+
+/// A model behind an API.
+#[derive(Debug)]
+pub struct RemoteGenerator {
+    settings: RemoteSettings,
+    client: Client,
+    target: ModelIden,
+    breaker: Breaker,
+    /// Some models take no temperature but their own. They say so once; see [`Self::attempt`].
+    fixed_temperature: AtomicBool,
+}
+
+/// An answer that has begun.
+type Begun = (ChatStream, ChatStreamEvent);
+
+impl RemoteGenerator {
+    /// Checks the settings; nothing is sent.
+    pub fn new(settings: RemoteSettings) -> Result<Self, GenerateError> {
+        let address = Address::find(&settings)?;
+        let key = settings.api_key.clone().filter(|key| !key.expose_secret().trim().is_empty());
+        if key
+            .as_ref()
+            .is_some_and(|key| !key.expose_secret().trim().bytes().all(|byte| byte.is_ascii_graphic()))
+        {
+            return Err(GenerateError::Refused("the API key holds characters no key has".to_owned()));
+        }
+        let mut builder = Client::builder();
+        if let Some(endpoint) = &address.endpoint {
+            builder = builder.append_provider_config(address.kind, Endpoint::from_owned(endpoint.as_str()));
+        }
+        let keyless = address.url_without_key();
+        // The key is taken out of its box for each call, and only then.
+        builder = builder.with_auth_resolver_fn(
+            move |_: ModelIden| -> Result<Option<AuthData>, genai::resolver::Error> {
+                Ok(match (&key, &keyless) {
+                    (Some(key), _) => Some(AuthData::from_single(key.expose_secret().trim())),
+                    (None, Some(url)) => {
+                        Some(AuthData::RequestOverride { url: url.clone(), headers: Headers::default() })
+                    }
+                    (None, None) => None,
+                })
+            },
+        );
+        let client = builder.build().map_err(|_| {
+            GenerateError::Refused("this system offers no way to make HTTPS calls".to_owned())
+        })?;
+        Ok(Self {
+            target: ModelIden::new(address.kind, settings.model.as_str()),
+            client,
+            settings,
+            breaker: Breaker::new("model"),
+            fixed_temperature: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether the model is called at all at the moment.
+    pub fn breaker(&self) -> BreakerState {
+        self.breaker.state()
+    }
+
+    /// One attempt, up to the first event. A model that refuses the temperature is asked
+    /// again at once without one, and from then on always.
+    async fn attempt(&self, request: &GenerateRequest) -> Result<Begun, Failure> {
+        let with_temperature = !self.fixed_temperature.load(Ordering::Relaxed);
+        match self.begin(request, with_temperature).await {
+            Err(failure) if with_temperature && failure.blames_temperature => {
+                self.fixed_temperature.store(true, Ordering::Relaxed);
+                self.begin(request, false).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn begin(&self, request: &GenerateRequest, with_temperature: bool) -> Result<Begun, Failure> {
+        let failure = |error| Failure::before_answer(&error, &self.settings.model);
+        let mut options = request::options(request, with_temperature);
+        if self.settings.base_url.is_some() {
+            options = request::keep_model_name(options, &self.settings.model);
+        }
+        let chat = request::chat(request);
+        let started = self.client.exec_chat_stream(&self.target, chat, Some(&options)).await;
+        let mut stream = started.map_err(failure)?.stream;
+        loop {
+            // `genai` logs what servers send, and refusals may quote keys and questions.
+            match stream.next().with_subscriber(NoSubscriber::default()).await {
+                // The request has not even been sent at `Start`.
+                Some(Ok(ChatStreamEvent::Start | ChatStreamEvent::Heartbeat)) => {}
+                Some(Ok(event)) => return Ok((stream, event)),
+                Some(Err(error)) => return Err(failure(error)),
+                None => return Err(Failure::unavailable("its answer was not in the expected format")),
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Generator for RemoteGenerator {
+    fn model(&self) -> &str {
+        &self.settings.model
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<EventStream, GenerateError> {
+        let deadline = Instant::now() + self.settings.start_timeout;
+        let begun =
+            resilience::begin(&self.settings.policy, &self.breaker, Some(deadline), || self.attempt(request));
+        let ((stream, first), permit) = begun.await.map_err(|failure| failure.error)?;
+        Ok(answer::events(stream, first, permit, self.settings.idle_timeout))
+    }
+}

@@ -1,0 +1,237 @@
+//! The contract on a disk, and what only a file can suffer.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use docent_core::testing::sessions::{session_contract, turn};
+use sqlx::AssertSqlSafe;
+use tempfile::TempDir;
+
+use super::*;
+
+/// A folder of its own, and the path of a store in it that does not exist yet.
+fn new_path() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data/docent/sessions.db");
+    (folder, path)
+}
+
+async fn queries(store: &SqlSessions, id: Uuid) -> Vec<String> {
+    store.turns(id, usize::MAX).await.unwrap().into_iter().map(|turn| turn.query).collect()
+}
+
+#[track_caller]
+fn assert_damaged<T: std::fmt::Debug>(result: Result<T, SessionError>, path: &Path) {
+    match result {
+        Err(SessionError::Damaged(message)) if message.contains(path.to_str().unwrap()) => (),
+        other => panic!("expected damage in {}, got {other:?}", path.display()),
+    }
+}
+
+#[track_caller]
+fn assert_unavailable<T: std::fmt::Debug>(result: Result<T, SessionError>, path: &Path) {
+    match result {
+        Err(SessionError::Unavailable(message)) if message.contains(path.to_str().unwrap()) => (),
+        other => panic!("expected {} to be unavailable, got {other:?}", path.display()),
+    }
+}
+
+#[tokio::test]
+async fn sqlite_keeps_the_contract() {
+    let folder = tempfile::tempdir().unwrap();
+    session_contract(async || {
+        let path = folder.path().join(Uuid::new_v4().to_string());
+        Arc::new(SqlSessions::open(&path).await.unwrap()) as Arc<dyn SessionStore>
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_new_file_may_be_opened_by_many_at_once() {
+    for _ in 0..5 {
+        let (_folder, path) = new_path();
+        let openings = (0..8).map(|_| {
+            let path = path.clone();
+            tokio::spawn(async move { SqlSessions::open(&path).await.unwrap().create().await.unwrap() })
+        });
+        for opening in openings.collect::<Vec<_>>() {
+            opening.await.unwrap();
+        }
+        assert_eq!(SqlSessions::open(&path).await.unwrap().list(100, 0).await.unwrap().len(), 8);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_stores_share_a_file() {
+    let (_folder, path) = new_path();
+    let first = Arc::new(SqlSessions::open(&path).await.unwrap());
+    let second = Arc::new(SqlSessions::open(&path).await.unwrap());
+    let id = first.create().await.unwrap().session_id;
+    let writers = [first.clone(), second.clone()].map(|store| {
+        tokio::spawn(async move {
+            for _ in 0..50 {
+                let turn = turn(&Uuid::new_v4().to_string());
+                store.append(id, &turn).await.unwrap();
+                assert!(queries(&store, id).await.contains(&turn.query));
+            }
+        })
+    });
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let all = queries(&first, id).await;
+    assert_eq!(all, queries(&second, id).await);
+    assert_eq!(all.iter().collect::<HashSet<_>>().len(), 100);
+    second.delete(id).await.unwrap();
+    assert!(matches!(first.append(id, &turn("Hello?")).await, Err(SessionError::NotFound(_))));
+}
+
+#[tokio::test]
+async fn what_was_appended_is_there_after_reopening() {
+    let (_folder, path) = new_path();
+    let id = SqlSessions::open(&path).await.unwrap().create().await.unwrap().session_id;
+    let mut turns = Vec::new();
+    for number in 0..5 {
+        let store = SqlSessions::open(&path).await.unwrap();
+        assert_eq!(store.turns(id, usize::MAX).await.unwrap(), turns);
+        turns.push(turn(&number.to_string()));
+        store.append(id, &turns[number]).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn turns_outlive_a_reset_but_not_a_deletion() {
+    let (_folder, path) = new_path();
+    let store = SqlSessions::open(&path).await.unwrap();
+    let id = store.create().await.unwrap().session_id;
+    store.append(id, &turn("one")).await.unwrap();
+    store.reset(id).await.unwrap();
+    store.append(id, &turn("two")).await.unwrap();
+    let count = async || -> i64 {
+        sqlx::query_scalar("SELECT COUNT(*) FROM turns").fetch_one(&store.reads).await.unwrap()
+    };
+    assert_eq!(count().await, 2);
+    store.delete(id).await.unwrap();
+    assert_eq!(count().await, 0);
+}
+
+#[tokio::test]
+async fn writes_are_synced_and_logged_ahead() {
+    let (_folder, path) = new_path();
+    let store = SqlSessions::open(&path).await.unwrap();
+    for pool in [&store.writes, &store.reads] {
+        let journal: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(pool).await.unwrap();
+        let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(pool).await.unwrap();
+        assert_eq!((journal.as_str(), synchronous), ("wal", 2));
+    }
+}
+
+/// Neither an answer nor its history may wait longer the longer a session gets.
+#[tokio::test]
+async fn no_statement_reads_a_whole_session() {
+    let (_folder, path) = new_path();
+    let store = SqlSessions::open(&path).await.unwrap();
+    for sql in [COUNT_TURN, INSERT_TURN, LAST_TURNS, GET_SESSION, RENAME_SESSION, RESET_SESSION] {
+        let plan = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")));
+        for step in plan.fetch_all(&store.reads).await.unwrap() {
+            let step: String = step.get("detail");
+            assert!(!step.contains("SCAN") && !step.contains("TEMP B-TREE"), "{sql}: {step}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_locked_file_is_unavailable_and_nothing_is_written() {
+    let (_folder, path) = new_path();
+    let store = SqlSessions::open_within(&path, Duration::from_millis(50)).await.unwrap();
+    let id = store.create().await.unwrap().session_id;
+    let other = SqlSessions::open(&path).await.unwrap();
+    let lock = other.begin().await.unwrap();
+    assert_unavailable(store.append(id, &turn("one")).await, &path);
+    assert_unavailable(store.create().await, &path);
+    assert_unavailable(store.rename(id, "Nodes").await, &path);
+    assert_unavailable(store.delete(id).await, &path);
+    assert_unavailable(SqlSessions::open_within(&path, Duration::from_millis(50)).await, &path);
+    assert_eq!(queries(&store, id).await, [""; 0], "reading goes on");
+    lock.rollback().await.unwrap();
+    store.append(id, &turn("two")).await.unwrap();
+    assert_eq!(queries(&store, id).await, ["two"]);
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be_written_is_unavailable() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "text").unwrap();
+    assert_unavailable(SqlSessions::open(&file.join("sessions.db")).await, &file);
+    assert_unavailable(SqlSessions::open(folder.path()).await, folder.path());
+}
+
+#[tokio::test]
+async fn a_full_or_read_only_file_is_unavailable() {
+    let (_folder, path) = new_path();
+    let store = SqlSessions::open(&path).await.unwrap();
+    let id = store.create().await.unwrap().session_id;
+    let mut long = turn("Everything?");
+    long.response.answer = "word ".repeat(100_000);
+    for pragma in ["PRAGMA max_page_count = 1", "PRAGMA query_only = 1"] {
+        sqlx::query(pragma).execute(&store.writes).await.unwrap();
+        assert_unavailable(store.append(id, &long).await, &path);
+    }
+    assert_eq!(store.get(id).await.unwrap().turn_count, 0);
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_damaged() {
+    let (_folder, path) = new_path();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, "These are my holiday plans. ".repeat(500)).unwrap();
+    assert_damaged(SqlSessions::open(&path).await, &path);
+}
+
+#[tokio::test]
+async fn a_corrupt_page_is_damaged() {
+    let (_folder, path) = new_path();
+    let store = SqlSessions::open(&path).await.unwrap();
+    let id = store.create().await.unwrap().session_id;
+    for number in 0..20 {
+        store.append(id, &turn(&number.to_string())).await.unwrap();
+    }
+    store.reads.close().await;
+    store.writes.close().await;
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The first page, with the tables' names, stays.
+    bytes[4096..].fill(0xa5);
+    std::fs::write(&path, bytes).unwrap();
+    assert_damaged(SqlSessions::open(&path).await, &path);
+}
+
+#[tokio::test]
+async fn an_unreadable_record_or_row_is_damaged() {
+    let (_folder, path) = new_path();
+    let store = SqlSessions::open(&path).await.unwrap();
+    let id = store.create().await.unwrap().session_id;
+    store.append(id, &turn("What is a node?")).await.unwrap();
+    for damage in ["UPDATE turns SET record = '{}'", "UPDATE turns SET record = x'ff'"] {
+        sqlx::query(damage).execute(&store.writes).await.unwrap();
+        assert_damaged(store.turns(id, 1).await, &path);
+    }
+    for damage in ["UPDATE sessions SET turn_count = -1", "UPDATE sessions SET turn_count = 'many'"] {
+        sqlx::query(damage).execute(&store.writes).await.unwrap();
+        assert_damaged(store.get(id).await, &path);
+        assert_damaged(store.list(10, 0).await, &path);
+    }
+    sqlx::query("DROP TABLE turns").execute(&store.writes).await.unwrap();
+    assert_damaged(store.append(id, &turn("And a topic?")).await, &path);
+}
+
+#[tokio::test]
+async fn a_file_of_a_newer_version_is_left_alone() {
+    let (_folder, path) = new_path();
+    let store = SqlSessions::open(&path).await.unwrap();
+    sqlx::query("UPDATE _sqlx_migrations SET version = 99").execute(&store.writes).await.unwrap();
+    let refused = SqlSessions::open(&path).await;
+    assert!(refused.as_ref().unwrap_err().to_string().contains("newer version"), "{refused:?}");
+    assert_damaged(refused, &path);
+}

@@ -1,0 +1,104 @@
+//! The answer to a question, the same object on every surface.
+//!
+//! Invariant: `grounded` holds exactly when there is a citation.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::retrieve::Confidence;
+use crate::sources::SourceChunk;
+
+/// `AgentResponse` of the contract.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentResponse {
+    /// Names the turn.
+    pub turn_id: Uuid,
+    /// The session the turn belongs to.
+    pub session_id: Option<Uuid>,
+    /// The question, trimmed.
+    pub query: String,
+    /// Markdown, with the citations rendered in it.
+    pub answer: String,
+    /// The answer sentence by sentence, without rendered citations.
+    pub sentences: Vec<Sentence>,
+    /// The words the answer rests on.
+    pub citations: Vec<Citation>,
+    /// The passages retrieved; left out when the caller does not want them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Vec<SourceChunk>>,
+    /// Whether the answer rests on the book.
+    pub grounded: bool,
+    /// How well the book covers the question.
+    pub confidence: Confidence,
+    /// The same as a number.
+    pub relevance: f32,
+    /// The model, or `extractive`.
+    pub model_used: String,
+    /// What the model used.
+    pub tokens_used: u32,
+    /// How many passages were retrieved.
+    pub retrieval_count: usize,
+    /// Whether a model should have written the answer and could not.
+    pub degraded: bool,
+    /// What went wrong, in words for the reader.
+    pub error: Option<String>,
+    /// When, RFC 3339, UTC.
+    pub timestamp: String,
+    /// Timings and such.
+    pub metadata: Metadata,
+}
+
+/// One sentence of an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sentence {
+    /// Its words; a list or a code block may be one.
+    pub text: String,
+    /// The citations it carries, by id.
+    pub citations: Vec<usize>,
+    /// How well the cited passages support it, 0–1.
+    pub support: f32,
+    /// Whether that is enough.
+    pub supported: bool,
+}
+
+/// The words in the book a sentence rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Citation {
+    /// From 1, in order of appearance.
+    pub id: usize,
+    /// The page.
+    pub page_title: String,
+    /// The nearest heading.
+    pub heading: Option<String>,
+    /// Page, anchor and, where a browser can find them, the words.
+    pub url: String,
+    /// The part of the book.
+    pub module_name: String,
+    /// The passage.
+    pub chunk_id: String,
+    /// The exact words relied on.
+    pub quote: String,
+    /// Where they begin in the passage, in bytes.
+    pub start: usize,
+    /// Where they end.
+    pub end: usize,
+}
+
+/// Timings and such.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// From question to answer.
+    pub response_time_ms: f64,
+    /// For the question's vector.
+    pub embedding_time_ms: f64,
+    /// For finding and ranking.
+    pub retrieval_time_ms: f64,
+    /// For writing the answer.
+    pub generation_time_ms: f64,
+    /// Passages retrieved.
+    pub chunk_count: usize,
+    /// Whether the answer was given before.
+    pub cache_hit: bool,
+    /// The generation of the book.
+    pub index_version: String,
+}

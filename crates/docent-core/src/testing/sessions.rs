@@ -1,0 +1,371 @@
+//! The contract of every session store.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use uuid::Uuid;
+
+use crate::answer::{AgentResponse, Citation, Metadata, Sentence};
+use crate::retrieve::Confidence;
+use crate::session::{SessionError, SessionStore, ToolRecord, Turn};
+use crate::sources::SourceChunk;
+
+/// A question that was answered, with one source and one citation of it.
+pub fn turn(query: &str) -> Turn {
+    let turn_id = Uuid::new_v4();
+    let timestamp = "2026-03-04T05:06:07.089Z".to_owned();
+    let content = "A node is a participant in the graph.";
+    let source = SourceChunk {
+        position: 1,
+        similarity_score: 0.83,
+        rerank_score: None,
+        content: content.to_owned(),
+        url: "https://x.org/nodes#what-is-a-node".to_owned(),
+        page_title: "Nodes".to_owned(),
+        heading: Some("What is a node?".to_owned()),
+        heading_hierarchy: vec!["What is a node?".to_owned()],
+        breadcrumb: "Nodes › What is a node?".to_owned(),
+        module_name: "ros2".to_owned(),
+        chapter_id: "ros2/nodes".to_owned(),
+        chunk_id: Uuid::new_v5(&Uuid::NAMESPACE_URL, b"nodes/0").to_string(),
+        document_id: "ros2/nodes.md".to_owned(),
+        chunk_index: 0,
+        token_count: 8,
+    };
+    let citation = Citation {
+        id: 1,
+        page_title: source.page_title.clone(),
+        heading: source.heading.clone(),
+        url: source.url.clone(),
+        module_name: source.module_name.clone(),
+        chunk_id: source.chunk_id.clone(),
+        quote: content.to_owned(),
+        start: 0,
+        end: content.len(),
+    };
+    let tool_call = ToolRecord {
+        tool_name: "search_book".to_owned(),
+        arguments: r#"{"query":"node"}"#.to_owned(),
+        query: "node".to_owned(),
+        results_count: 1,
+        avg_similarity: 0.83,
+        timestamp: timestamp.clone(),
+    };
+    Turn {
+        turn_id,
+        query: query.to_owned(),
+        rewritten_query: None,
+        tool_calls: vec![tool_call],
+        response: AgentResponse {
+            turn_id,
+            session_id: None,
+            query: query.to_owned(),
+            answer: format!("{content} [1]"),
+            sentences: vec![Sentence {
+                text: content.to_owned(),
+                citations: vec![1],
+                support: 1.0,
+                supported: true,
+            }],
+            citations: vec![citation],
+            sources: Some(vec![source]),
+            grounded: true,
+            confidence: Confidence::High,
+            relevance: 0.81,
+            model_used: "extractive".to_owned(),
+            tokens_used: 0,
+            retrieval_count: 1,
+            degraded: false,
+            error: None,
+            timestamp: timestamp.clone(),
+            metadata: Metadata {
+                response_time_ms: 12.345,
+                embedding_time_ms: 4.5,
+                retrieval_time_ms: 0.75,
+                generation_time_ms: 7.095,
+                chunk_count: 1,
+                cache_hit: false,
+                index_version: "0000000001".to_owned(),
+            },
+        },
+        timestamp,
+    }
+}
+
+/// What every [`SessionStore`] must do. `make` gives an empty one.
+pub async fn session_contract(make: impl AsyncFn() -> Arc<dyn SessionStore>) {
+    a_new_session_is_empty(&*make().await).await;
+    a_turn_comes_back_as_it_was(&*make().await).await;
+    the_last_turns_are_given_oldest_first(&*make().await).await;
+    the_first_question_is_the_title(&*make().await).await;
+    a_given_title_stays(&*make().await).await;
+    the_last_used_is_listed_first(&*make().await).await;
+    a_reset_clears_the_history(&*make().await).await;
+    a_deleted_session_is_gone(&*make().await).await;
+    an_unknown_session_is_not_found(&*make().await).await;
+    nothing_stored_makes_a_session_unreadable(&*make().await).await;
+    turns_appended_at_once_have_one_order(&*make().await).await;
+}
+
+async fn a_new_session_is_empty(store: &dyn SessionStore) {
+    assert_eq!(store.list(10, 0).await.unwrap(), []);
+    let mut ids = HashSet::new();
+    for _ in 0..20 {
+        let session = store.create().await.unwrap();
+        assert!(ids.insert(session.session_id), "{} was given twice", session.session_id);
+        assert!(is_rfc3339(&session.started_at), "{}", session.started_at);
+        assert_eq!(session.started_at, session.updated_at);
+        assert_eq!((&session.title, session.turn_count), (&None, 0));
+        assert_eq!(store.get(session.session_id).await.unwrap(), session);
+        assert_eq!(store.turns(session.session_id, 10).await.unwrap(), []);
+    }
+}
+
+async fn a_turn_comes_back_as_it_was(store: &dyn SessionStore) {
+    let id = store.create().await.unwrap().session_id;
+
+    let mut with_everything = turn("How do I install it?");
+    with_everything.rewritten_query = Some("How do I install ROS 2?".to_owned());
+    with_everything.response.session_id = Some(id);
+    with_everything.response.error = Some("the model did not answer".to_owned());
+    with_everything.response.degraded = true;
+    with_everything.response.tokens_used = u32::MAX;
+    with_everything.response.relevance = f32::MIN_POSITIVE;
+    with_everything.response.sources.as_mut().unwrap()[0].rerank_score = Some(0.1 + 0.2);
+    with_everything.tool_calls = vec![with_everything.tool_calls[0].clone(); 4];
+
+    let mut with_nothing = turn("Pasta?");
+    with_nothing.tool_calls.clear();
+    with_nothing.response.sentences.clear();
+    with_nothing.response.citations.clear();
+    with_nothing.response.sources = None;
+    with_nothing.response.confidence = Confidence::None;
+
+    let mut foreign = turn("Was heißt „Knoten“ auf 日本語? 👩‍🚀 عقدة e\u{301}");
+    foreign.response.answer = "quotes \" ' ` \\ ; -- \r\n\t\u{0}\u{7f}\u{2028}\u{feff}\u{10ffff}".to_owned();
+
+    let mut long = turn("Everything?");
+    long.response.answer = "Ein längerer Satz. ".repeat(100_000 / 19);
+
+    let turns = [with_everything, with_nothing, foreign, long];
+    for (turn, count) in turns.iter().zip(1..) {
+        store.append(id, turn).await.unwrap();
+        let session = store.get(id).await.unwrap();
+        assert_eq!(session.turn_count, count);
+        assert!(is_rfc3339(&session.updated_at), "{}", session.updated_at);
+    }
+    assert_eq!(store.turns(id, 10).await.unwrap(), turns);
+}
+
+async fn the_last_turns_are_given_oldest_first(store: &dyn SessionStore) {
+    let id = store.create().await.unwrap().session_id;
+    let other = store.create().await.unwrap().session_id;
+    for query in ["one", "two", "three", "four", "five"] {
+        store.append(id, &turn(query)).await.unwrap();
+        store.append(other, &turn("something else")).await.unwrap();
+    }
+    assert_eq!(queries(store, id, 0).await, [""; 0]);
+    assert_eq!(queries(store, id, 1).await, ["five"]);
+    assert_eq!(queries(store, id, 3).await, ["three", "four", "five"]);
+    for last in [5, 6, usize::MAX] {
+        assert_eq!(queries(store, id, last).await, ["one", "two", "three", "four", "five"]);
+    }
+}
+
+async fn the_first_question_is_the_title(store: &dyn SessionStore) {
+    let id = store.create().await.unwrap().session_id;
+    store.append(id, &turn(" What is a node? ")).await.unwrap();
+    store.append(id, &turn("And a topic?")).await.unwrap();
+    assert_eq!(store.get(id).await.unwrap().title.as_deref(), Some("What is a node?"));
+
+    let question = "How does a lifecycle node differ from an ordinary one, and when should I write my \
+                    own instead of taking the composed nodes of the standard library?";
+    let id = store.create().await.unwrap().session_id;
+    store.append(id, &turn(question)).await.unwrap();
+    let title = store.get(id).await.unwrap().title.unwrap();
+    let start = title.strip_suffix('…').unwrap();
+    assert!((40..=80).contains(&start.chars().count()), "{title}");
+    assert!(question.strip_prefix(start).unwrap().starts_with(' '), "{title} ends inside a word");
+    assert_eq!(queries(store, id, 1).await, [question], "the question itself is whole");
+}
+
+async fn a_given_title_stays(store: &dyn SessionStore) {
+    let id = store.create().await.unwrap().session_id;
+    let renamed = store.rename(id, "Nodes, für später").await.unwrap();
+    assert_eq!(renamed.title.as_deref(), Some("Nodes, für später"));
+    assert_eq!(store.get(id).await.unwrap(), renamed);
+    store.append(id, &turn("What is a node?")).await.unwrap();
+    assert_eq!(store.get(id).await.unwrap().title, renamed.title);
+    assert_eq!(store.rename(id, "Topics").await.unwrap().title.as_deref(), Some("Topics"));
+    assert_eq!(queries(store, id, 10).await, ["What is a node?"]);
+}
+
+async fn the_last_used_is_listed_first(store: &dyn SessionStore) {
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(store.create().await.unwrap().session_id);
+    }
+    let listed = async |limit, offset| -> Vec<usize> {
+        let sessions = store.list(limit, offset).await.unwrap();
+        sessions.iter().map(|found| ids.iter().position(|id| *id == found.session_id).unwrap()).collect()
+    };
+    assert_eq!(listed(10, 0).await, [3, 2, 1, 0]);
+
+    // Changing a session is using it; looking at it is not.
+    store.append(ids[0], &turn("What is a node?")).await.unwrap();
+    store.get(ids[1]).await.unwrap();
+    store.turns(ids[1], 10).await.unwrap();
+    assert_eq!(listed(10, 0).await, [0, 3, 2, 1]);
+    store.rename(ids[1], "Topics").await.unwrap();
+    assert_eq!(listed(10, 0).await, [1, 0, 3, 2]);
+    store.reset(ids[3]).await.unwrap();
+    assert_eq!(listed(10, 0).await, [3, 1, 0, 2]);
+    store.delete(ids[3]).await.unwrap();
+    store.append(ids[2], &turn("What is a topic?")).await.unwrap();
+    assert_eq!(listed(10, 0).await, [2, 1, 0]);
+
+    assert_eq!(listed(0, 0).await, [0; 0]);
+    assert_eq!(listed(2, 0).await, [2, 1]);
+    assert_eq!(listed(2, 1).await, [1, 0]);
+    assert_eq!(listed(2, 2).await, [0]);
+    assert_eq!(listed(2, 3).await, [0; 0]);
+    assert_eq!(listed(usize::MAX, usize::MAX).await, [0; 0]);
+
+    // A session is listed as it is.
+    assert_eq!(store.list(1, 0).await.unwrap(), [store.get(ids[2]).await.unwrap()]);
+}
+
+async fn a_reset_clears_the_history(store: &dyn SessionStore) {
+    let created = store.create().await.unwrap();
+    let id = created.session_id;
+    store.append(id, &turn("What is a node?")).await.unwrap();
+    store.append(id, &turn("And a topic?")).await.unwrap();
+    for _ in 0..2 {
+        let session = store.reset(id).await.unwrap();
+        assert_eq!(session, store.get(id).await.unwrap());
+        assert_eq!(session.turn_count, 0);
+        assert_eq!(session.title.as_deref(), Some("What is a node?"));
+        assert_eq!(session.started_at, created.started_at);
+        assert_eq!(queries(store, id, 10).await, [""; 0]);
+    }
+    store.append(id, &turn("What is an action?")).await.unwrap();
+    assert_eq!(queries(store, id, 10).await, ["What is an action?"]);
+    let session = store.get(id).await.unwrap();
+    assert_eq!((session.title.as_deref(), session.turn_count), (Some("What is a node?"), 1));
+}
+
+async fn a_deleted_session_is_gone(store: &dyn SessionStore) {
+    let id = store.create().await.unwrap().session_id;
+    let other = store.create().await.unwrap().session_id;
+    store.append(id, &turn("one")).await.unwrap();
+    store.reset(id).await.unwrap();
+    store.append(id, &turn("two")).await.unwrap();
+    store.append(other, &turn("three")).await.unwrap();
+    store.delete(id).await.unwrap();
+    assert_not_found(store.get(id).await, id);
+    assert_not_found(store.turns(id, 10).await, id);
+    assert_not_found(store.delete(id).await, id);
+    assert_eq!(store.list(10, 0).await.unwrap().len(), 1);
+    assert_eq!(queries(store, other, 10).await, ["three"]);
+}
+
+async fn an_unknown_session_is_not_found(store: &dyn SessionStore) {
+    let known = store.create().await.unwrap();
+    for id in [Uuid::nil(), Uuid::new_v4(), Uuid::max()] {
+        assert_not_found(store.get(id).await, id);
+        assert_not_found(store.turns(id, 10).await, id);
+        assert_not_found(store.turns(id, 0).await, id);
+        assert_not_found(store.append(id, &turn("What is a node?")).await, id);
+        assert_not_found(store.rename(id, "Nodes").await, id);
+        assert_not_found(store.reset(id).await, id);
+        assert_not_found(store.delete(id).await, id);
+    }
+    assert_eq!(store.list(10, 0).await.unwrap(), [known]);
+}
+
+/// A store may refuse what it cannot write down, but then it has to refuse it at once.
+async fn nothing_stored_makes_a_session_unreadable(store: &dyn SessionStore) {
+    let id = store.create().await.unwrap().session_id;
+    store.append(id, &turn("What is a node?")).await.unwrap();
+    let mut strange = turn("Zero over zero?");
+    strange.tool_calls[0].avg_similarity = f32::NAN;
+    strange.response.metadata.response_time_ms = f64::INFINITY;
+    let expected = match store.append(id, &strange).await {
+        Ok(()) => vec!["What is a node?", "Zero over zero?"],
+        Err(_) => vec!["What is a node?"],
+    };
+    assert_eq!(queries(store, id, 10).await, expected);
+    assert_eq!(store.get(id).await.unwrap().turn_count as usize, expected.len());
+}
+
+async fn turns_appended_at_once_have_one_order(store: &dyn SessionStore) {
+    const WRITERS: usize = 8;
+    const EACH: usize = 10;
+    let id = store.create().await.unwrap().session_id;
+    let seen = RefCell::new(Vec::new());
+    let mut futures: Vec<Pin<Box<dyn Future<Output = ()> + '_>>> = Vec::new();
+    for writer in 0..WRITERS {
+        let seen = &seen;
+        futures.push(Box::pin(async move {
+            for number in 0..EACH {
+                store.append(id, &turn(&format!("{writer} {number}"))).await.unwrap();
+                let now = queries(store, id, usize::MAX).await;
+                seen.borrow_mut().push(now);
+            }
+        }));
+    }
+    together(futures).await;
+
+    let all = queries(store, id, usize::MAX).await;
+    assert_eq!(all.len(), WRITERS * EACH);
+    assert_eq!(store.get(id).await.unwrap().turn_count as usize, WRITERS * EACH);
+    for writer in 0..WRITERS {
+        let own: Vec<&String> = all.iter().filter(|query| query.starts_with(&format!("{writer} "))).collect();
+        let expected: Vec<String> = (0..EACH).map(|number| format!("{writer} {number}")).collect();
+        assert!(own.iter().copied().eq(&expected), "{own:?}");
+    }
+    // Whoever looked meanwhile saw the beginning of the same order.
+    for seen in seen.into_inner() {
+        assert!(all.starts_with(&seen), "{seen:?}");
+    }
+    assert_eq!(queries(store, id, 7).await, all[all.len() - 7..]);
+}
+
+async fn queries(store: &dyn SessionStore, id: Uuid, last: usize) -> Vec<String> {
+    store.turns(id, last).await.unwrap().into_iter().map(|turn| turn.query).collect()
+}
+
+#[track_caller]
+fn assert_not_found<T: std::fmt::Debug>(result: Result<T, SessionError>, id: Uuid) {
+    match result {
+        Err(SessionError::NotFound(named)) => assert_eq!(named, id),
+        other => panic!("expected no session {id}, got {other:?}"),
+    }
+}
+
+/// `2026-03-04T05:06:07Z`, with or without a fraction.
+fn is_rfc3339(time: &str) -> bool {
+    let Some((seconds, fraction)) = time.strip_suffix('Z').and_then(|time| time.split_at_checked(19)) else {
+        return false;
+    };
+    let shape: String =
+        seconds.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
+    let digits = fraction.strip_prefix('.');
+    shape == "0000-00-00T00:00:00"
+        && (fraction.is_empty()
+            || digits.is_some_and(|digits| {
+                !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
+            }))
+}
+
+/// Runs the futures at once; this crate knows no runtime to spawn them on.
+async fn together(mut futures: Vec<Pin<Box<dyn Future<Output = ()> + '_>>>) {
+    std::future::poll_fn(|context| {
+        futures.retain_mut(|future| future.as_mut().poll(context).is_pending());
+        if futures.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}

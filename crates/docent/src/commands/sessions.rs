@@ -1,0 +1,96 @@
+//! `docent sessions`: the conversations that are kept.
+
+use docent_core::session::{Session, SessionStore, Turn};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::cli::Sessions;
+use crate::commands::ask::parse_id;
+use crate::compose;
+use crate::exit::{Exit, Failure};
+use crate::output::{FAINT, Output, STRONG};
+use crate::settings::Settings;
+
+/// A whole conversation.
+#[derive(Serialize)]
+struct Conversation {
+    #[serde(flatten)]
+    session: Session,
+    turns: Vec<Turn>,
+}
+
+/// Runs the command.
+pub async fn run(settings: &Settings, command: Sessions, output: &Output) -> Result<(), Failure> {
+    let store = compose::sessions(settings).await?;
+    match command {
+        Sessions::List { limit } => list(store.as_ref(), limit, output).await,
+        Sessions::Show { id } => {
+            let conversation = read(store.as_ref(), parse_id(&id)?).await?;
+            if output.json { output.object(&conversation) } else { output.line(markdown(&conversation)) }
+        }
+        Sessions::Export { id, out } => {
+            let conversation = read(store.as_ref(), parse_id(&id)?).await?;
+            let text = if output.json {
+                serde_json::to_string_pretty(&conversation).map_err(anyhow::Error::from)?
+            } else {
+                markdown(&conversation)
+            };
+            match out {
+                None => output.line(text),
+                Some(path) => std::fs::write(&path, text + "\n").map_err(|error| {
+                    Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+                }),
+            }
+        }
+        Sessions::Reset { id } => {
+            let session = store.reset(parse_id(&id)?).await.map_err(compose::session_failure)?;
+            output.note(format!("{} starts anew", session.session_id));
+            Ok(())
+        }
+        Sessions::Delete { id } => {
+            store.delete(parse_id(&id)?).await.map_err(compose::session_failure)?;
+            output.note("deleted");
+            Ok(())
+        }
+    }
+}
+
+async fn list(store: &dyn SessionStore, limit: usize, output: &Output) -> Result<(), Failure> {
+    let sessions = store.list(limit, 0).await.map_err(compose::session_failure)?;
+    if output.json {
+        return output.object(&sessions);
+    }
+    if sessions.is_empty() {
+        output.note("no conversations yet: `docent chat` starts one");
+    }
+    for session in sessions {
+        let title = session.title.as_deref().unwrap_or("(nothing asked yet)");
+        output.line(format!(
+            "{STRONG}{}{STRONG:#}  {title}  {FAINT}{} turns, {}{FAINT:#}",
+            session.session_id, session.turn_count, session.updated_at
+        ))?;
+    }
+    Ok(())
+}
+
+async fn read(store: &dyn SessionStore, id: Uuid) -> Result<Conversation, Failure> {
+    let session = store.get(id).await.map_err(compose::session_failure)?;
+    let turns = store.turns(id, usize::MAX).await.map_err(compose::session_failure)?;
+    Ok(Conversation { session, turns })
+}
+
+/// A conversation to read: questions as headings, answers with their links.
+fn markdown(conversation: &Conversation) -> String {
+    let title = conversation.session.title.as_deref().unwrap_or("Conversation");
+    let mut text =
+        format!("# {title}\n\n{} · {}\n", conversation.session.session_id, conversation.session.started_at);
+    for turn in &conversation.turns {
+        text.push_str(&format!("\n## {}\n\n{}\n", turn.query, turn.response.answer));
+    }
+    text.trim_end().to_owned()
+}
+
+/// The same for a chat that exports itself.
+pub async fn export(store: &dyn SessionStore, id: Uuid) -> Result<String, Failure> {
+    Ok(markdown(&read(store, id).await?))
+}

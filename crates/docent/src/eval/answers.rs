@@ -1,0 +1,159 @@
+//! How good answers are: right, cited, and silent when the book is.
+//!
+//! Reads `qa.jsonl` (`question`, `answers` or `answer`, `answerable`) beside a corpus.
+
+use std::path::Path;
+
+use docent_core::agent::{Agent, Ask};
+use docent_core::answer::AgentResponse;
+use serde::{Deserialize, Serialize};
+
+use super::QuestionSet;
+use crate::compose;
+use crate::exit::{Exit, Failure};
+
+/// A question with what is known of its answer.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Asked {
+    question: String,
+    #[serde(default)]
+    answers: Vec<String>,
+    #[serde(default)]
+    answer: Option<String>,
+    #[serde(default = "yes")]
+    answerable: bool,
+    #[serde(default)]
+    domain: String,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What the answers of a set are worth.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub struct AnswerScore {
+    /// Questions the book covers.
+    pub answerable: usize,
+    /// Of those, the share answered.
+    pub answered: f64,
+    /// Of those, the share whose answer contains a right one.
+    pub contains_gold: f64,
+    /// Questions it does not cover.
+    pub unanswerable: usize,
+    /// Of those, the share abstained from.
+    pub abstained: f64,
+    /// The share of sentences with a citation that holds.
+    pub citation_coverage: f64,
+    /// The share of quotes that stand in their passage word for word.
+    pub verbatim_quotes: f64,
+    /// Milliseconds, in the middle.
+    pub p50_ms: f64,
+    /// Milliseconds, near the end.
+    pub p95_ms: f64,
+}
+
+/// The questions of `qa.jsonl`, if the set has any.
+pub fn read_questions(set: &QuestionSet) -> Result<Option<Vec<Asked>>, Failure> {
+    let path = set.folder.join("qa.jsonl");
+    if path.is_file() { read_lines(&path).map(Some) } else { Ok(None) }
+}
+
+/// Questions about other things, of these domains or of all.
+pub fn read_others(path: &Path, domains: &[String]) -> Result<Vec<Asked>, Failure> {
+    let mut others = read_lines(path)?;
+    others.retain(|other| domains.is_empty() || domains.contains(&other.domain));
+    others.iter_mut().for_each(|other| other.answerable = false);
+    Ok(others)
+}
+
+fn read_lines(path: &Path) -> Result<Vec<Asked>, Failure> {
+    let parse = |(line, number): (&str, usize)| {
+        serde_json::from_str(line).map_err(|error| {
+            Failure::new(Exit::Failed, format!("{}, line {number}: {error}", path.display()))
+        })
+    };
+    super::read_text(path)?.lines().zip(1..).map(parse).collect()
+}
+
+/// Asks every question and looks at the answers.
+pub async fn score(agent: &Agent, questions: &[Asked], top_k: usize) -> Result<AnswerScore, Failure> {
+    let mut score = AnswerScore::default();
+    let (mut sentences, mut cited, mut quotes, mut verbatim) = (0usize, 0usize, 0usize, 0usize);
+    let mut times = Vec::with_capacity(questions.len());
+    for asked in questions {
+        let query: String = asked.question.trim().chars().take(1000).collect();
+        let ask = Ask { query, top_k, include_sources: true, ..Ask::default() };
+        let response = agent.ask(&ask, &|_| {}).await.map_err(compose::ask_failure)?;
+        times.push(response.metadata.response_time_ms);
+        sentences += response.sentences.len();
+        cited += response
+            .sentences
+            .iter()
+            .filter(|sentence| sentence.supported && !sentence.citations.is_empty())
+            .count();
+        quotes += response.citations.len();
+        verbatim += verbatim_quotes(&response);
+        if asked.answerable {
+            score.answerable += 1;
+            score.answered += f64::from(response.grounded);
+            score.contains_gold += f64::from(contains_gold(&response, asked));
+        } else {
+            score.unanswerable += 1;
+            score.abstained += f64::from(!response.grounded);
+        }
+    }
+    let share = |part: f64, whole: usize| if whole == 0 { 0.0 } else { part / whole as f64 };
+    times.sort_by(f64::total_cmp);
+    let time = |quantile: f64| {
+        times.get(((times.len() as f64 - 1.0) * quantile) as usize).copied().unwrap_or_default()
+    };
+    Ok(AnswerScore {
+        answered: share(score.answered, score.answerable),
+        contains_gold: share(score.contains_gold, score.answerable),
+        abstained: share(score.abstained, score.unanswerable),
+        citation_coverage: share(cited as f64, sentences),
+        verbatim_quotes: share(verbatim as f64, quotes),
+        p50_ms: time(0.5),
+        p95_ms: time(0.95),
+        ..score
+    })
+}
+
+fn contains_gold(response: &AgentResponse, asked: &Asked) -> bool {
+    let text: Vec<&str> = response.sentences.iter().map(|sentence| sentence.text.as_str()).collect();
+    let text = plain(&text.join(" "));
+    asked
+        .answers
+        .iter()
+        .chain(&asked.answer)
+        .map(|gold| plain(gold))
+        .any(|gold| !gold.is_empty() && text.contains(&gold))
+}
+
+/// Lower case, letters and digits only, articles gone: as SQuAD compares.
+fn plain(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let words =
+        lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !matches!(*word, "" | "a" | "an" | "the"));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn verbatim_quotes(response: &AgentResponse) -> usize {
+    let sources = response.sources.as_deref().unwrap_or_default();
+    let holds = |citation: &&docent_core::answer::Citation| {
+        let source = sources.iter().find(|source| source.chunk_id == citation.chunk_id);
+        source.and_then(|source| source.content.get(citation.start..citation.end)) == Some(&citation.quote)
+    };
+    response.citations.iter().filter(holds).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_compared_without_case_articles_and_signs() {
+        assert_eq!(plain("The 10th-century, a \"Duke\"!"), "10th century duke");
+    }
+}

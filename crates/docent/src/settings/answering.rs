@@ -1,0 +1,167 @@
+//! The settings of answers: the agent, the model, the conversations.
+
+use std::time::Duration;
+
+use docent_backends::generate::remote::RemoteSettings;
+use docent_core::agent::{self, RetrievalMode, Verify};
+use docent_core::cite::CitationStyle;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+
+use super::{Settings, out_of_range};
+use crate::exit::Failure;
+
+/// The model used when a key is set and no model is named.
+const DEFAULT_MODEL: &str = "gpt-4o-mini";
+
+/// `[agent]`
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Agent {
+    /// Messages shown to the model.
+    pub max_history: usize,
+    /// Rounds of tool calls.
+    pub max_tool_rounds: usize,
+    /// The model's temperature.
+    pub temperature: f32,
+    /// The most tokens of an answer.
+    pub max_output_tokens: u32,
+    /// The time a whole answer may take.
+    pub deadline_seconds: f64,
+    /// What happens to unsupported sentences.
+    pub verify: Verify,
+    /// How citations look.
+    pub citation_style: CitationStyle,
+    /// How passages reach the model.
+    pub retrieval_mode: RetrievalMode,
+    /// What the tool is called.
+    pub tool_name: String,
+}
+
+impl Default for Agent {
+    fn default() -> Self {
+        let settings = agent::Settings::default();
+        Self {
+            max_history: settings.max_history,
+            max_tool_rounds: settings.max_tool_rounds,
+            temperature: settings.temperature,
+            max_output_tokens: settings.max_output_tokens.unwrap_or(1000),
+            deadline_seconds: settings.deadline.as_secs_f64(),
+            verify: settings.verify,
+            citation_style: settings.citation_style,
+            retrieval_mode: settings.retrieval_mode,
+            tool_name: settings.tool_name,
+        }
+    }
+}
+
+impl Agent {
+    /// As the agent wants it.
+    pub fn settings(&self) -> agent::Settings {
+        agent::Settings {
+            max_history: self.max_history,
+            max_tool_rounds: self.max_tool_rounds,
+            temperature: self.temperature,
+            max_output_tokens: Some(self.max_output_tokens),
+            deadline: Duration::from_secs_f64(self.deadline_seconds),
+            verify: self.verify,
+            citation_style: self.citation_style,
+            retrieval_mode: self.retrieval_mode,
+            tool_name: self.tool_name.clone(),
+        }
+    }
+
+    /// The ranges of the contract.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if !(1..=100).contains(&self.max_history) {
+            return Err(out_of_range("agent.max_history", "1 and 100", self.max_history));
+        }
+        if !(1..=10).contains(&self.max_tool_rounds) {
+            return Err(out_of_range("agent.max_tool_rounds", "1 and 10", self.max_tool_rounds));
+        }
+        if !(0.0..=1.0).contains(&self.temperature) {
+            return Err(out_of_range("agent.temperature", "0.0 and 1.0", self.temperature));
+        }
+        if !(1.0..=600.0).contains(&self.deadline_seconds) {
+            return Err(out_of_range("agent.deadline_seconds", "1 and 600", self.deadline_seconds));
+        }
+        Ok(())
+    }
+}
+
+/// `[generator]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Generator {
+    /// Who writes answers.
+    pub kind: GeneratorKind,
+    /// `openai`, `anthropic`, `gemini`, `cohere`, `ollama` …
+    pub provider: Option<String>,
+    /// The model's name.
+    pub model: Option<String>,
+    /// Another address.
+    pub base_url: Option<String>,
+    /// The key; never printed.
+    pub api_key: Option<SecretString>,
+}
+
+/// Who writes answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GeneratorKind {
+    /// A model as soon as one is configured.
+    #[default]
+    Auto,
+    /// Never a model.
+    Extractive,
+    /// Always a model.
+    Model,
+}
+
+/// `[sessions]`
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sessions {
+    /// Where conversations are kept.
+    pub kind: SessionsKind,
+}
+
+/// Where conversations are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionsKind {
+    /// In a file of the data folder.
+    #[default]
+    Sqlite,
+    /// Nowhere: they go with the program.
+    Memory,
+}
+
+impl Settings {
+    /// The model to use; none when answers are extractive.
+    pub fn remote_model(&self) -> Option<RemoteSettings> {
+        let (generator, openai) = (&self.generator, &self.openai);
+        let configured = openai.api_key.is_some()
+            || openai.base_url.is_some()
+            || [&generator.model, &generator.base_url, &generator.provider]
+                .iter()
+                .any(|setting| setting.is_some())
+            || generator.api_key.is_some();
+        match generator.kind {
+            GeneratorKind::Extractive => return None,
+            GeneratorKind::Auto if !configured => return None,
+            _ => {}
+        }
+        // OpenAI's own variables are for OpenAI, not for another provider that was named.
+        let is_openai = generator.provider.as_deref().is_none_or(|provider| provider == "openai");
+        let or_openai = |own: &Option<String>, openai: &Option<String>| {
+            own.clone().or_else(|| openai.clone().filter(|_| is_openai))
+        };
+        let model = or_openai(&generator.model, &openai.model).unwrap_or_else(|| DEFAULT_MODEL.to_owned());
+        let mut remote = RemoteSettings::new(model);
+        remote.provider = generator.provider.clone();
+        remote.base_url = or_openai(&generator.base_url, &openai.base_url);
+        remote.api_key = generator.api_key.clone().or_else(|| openai.api_key.clone().filter(|_| is_openai));
+        Some(remote)
+    }
+}
