@@ -130,7 +130,11 @@ impl Printer {
 /// A sentence with its citations' numbers, and a mark when the book does not support it.
 fn shown(sentence: &Sentence) -> String {
     let marks: String = sentence.citations.iter().map(|id| format!("[{id}]")).collect();
-    let gap = if sentence.text.ends_with("```") || sentence.text.ends_with('|') { "\n" } else { " " };
+    let gap = match sentence.text.ends_with("```") || sentence.text.ends_with('|') {
+        _ if marks.is_empty() => "",
+        true => "\n",
+        false => " ",
+    };
     let doubt = if sentence.supported {
         String::new()
     } else {

@@ -159,7 +159,9 @@ impl Settings {
         };
         let model = or_openai(&generator.model, &openai.model).unwrap_or_else(|| DEFAULT_MODEL.to_owned());
         let mut remote = RemoteSettings::new(model);
-        remote.provider = generator.provider.clone();
+        // Without this, a model called after another provider would be sent OpenAI's key.
+        let openai_key = generator.api_key.is_none() && openai.api_key.is_some();
+        remote.provider = generator.provider.clone().or_else(|| openai_key.then(|| "openai".to_owned()));
         remote.base_url = or_openai(&generator.base_url, &openai.base_url);
         remote.api_key = generator.api_key.clone().or_else(|| openai.api_key.clone().filter(|_| is_openai));
         Some(remote)
