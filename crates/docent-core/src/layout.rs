@@ -191,7 +191,8 @@ const PATH: &AsciiSet = &CONTROLS
 
 const FRAGMENT: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`').add(b'%').add(b'#');
 
-fn encode_path(path: &str) -> String {
+/// A path as it stands in a URL.
+pub fn encode_path(path: &str) -> String {
     utf8_percent_encode(path, PATH).to_string()
 }
 

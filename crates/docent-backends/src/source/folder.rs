@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use docent_core::document::Warning;
-use docent_core::layout::{Base, Layout, Site, category_label, without_number};
+use docent_core::layout::{Base, Layout, Site, category_label, encode_path, without_number};
 use docent_core::parse::mdbook::{Chapter, parse_summary};
 use docent_core::parse::{Format, parse_page};
 use rayon::prelude::*;
@@ -42,7 +42,9 @@ pub fn read(path: &Path, source: &SourceRecord) -> Result<Read, SourceError> {
         layout,
         base: match &source.base_url {
             Some(url) => Base::Published(url.clone()),
-            None => Base::Local(format!("file://{}", root.to_string_lossy().replace('\\', "/"))),
+            None => {
+                Base::Local(format!("file://{}", encode_path(&root.to_string_lossy().replace('\\', "/"))))
+            }
         },
         root_module: root
             .file_name()
@@ -298,12 +300,13 @@ mod tests {
     #[test]
     fn without_a_base_url_a_page_is_a_file() {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), &[("a.md", "# A\ntext")]);
-        let path = folder.path().join("a.md");
+        write(folder.path(), &[("my book/a.md", "# A\ntext")]);
+        let path = folder.path().join("my book/a.md");
         let source =
             SourceRecord { location: path.to_string_lossy().into_owned(), base_url: None, layout: None };
         let read = read(&path, &source).unwrap();
-        let expected = format!("file://{}", path.canonicalize().unwrap().display());
+        let expected =
+            format!("file://{}", path.canonicalize().unwrap().display()).replace("my book", "my%20book");
         assert_eq!(read.documents[0].url, expected);
     }
 }

@@ -3,28 +3,19 @@
 use std::path::Path;
 
 use docent_core::relevance::{Calibration, Signals};
-use serde::Deserialize;
 
 use crate::cli::Calibrate;
 use crate::compose;
+use crate::eval::answers::read_others;
 use crate::eval::fit::{Example, fit, summary};
 use crate::eval::{EvalBook, QuestionSet, open_index, question};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::settings::Settings;
 
-/// A question about something else.
-#[derive(Deserialize)]
-struct Other {
-    #[serde(alias = "text")]
-    question: String,
-    #[serde(default)]
-    domain: String,
-}
-
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Calibrate, output: &Output) -> Result<(), Failure> {
-    let others = read_others(&arguments.others)?;
+    let others = read_others(&arguments.others, &[])?;
     let mut examples = Vec::new();
     let mut names = Vec::new();
     for set in &arguments.sets {
@@ -76,15 +67,4 @@ pub async fn run(settings: &Settings, arguments: Calibrate, output: &Output) -> 
 async fn signals(book: &EvalBook, text: &str) -> Result<Signals, Failure> {
     let retrieved = book.retriever.search(&question(text, 5)?).await.map_err(compose::retrieve_failure)?;
     Ok(retrieved.signals)
-}
-
-fn read_others(path: &Path) -> Result<Vec<Other>, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot read {}: {error}", path.display())))?;
-    let parse = |(line, number): (&str, usize)| {
-        serde_json::from_str(line).map_err(|error| {
-            Failure::new(Exit::Failed, format!("{}, line {number}: {error}", path.display()))
-        })
-    };
-    text.lines().zip(1..).map(parse).collect()
 }

@@ -15,15 +15,17 @@ use crate::exit::{Exit, Failure};
 /// A question with what is known of its answer.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Asked {
-    question: String,
+    /// The question.
+    pub question: String,
     #[serde(default)]
     answers: Vec<String>,
     #[serde(default)]
     answer: Option<String>,
     #[serde(default = "yes")]
     answerable: bool,
+    /// What it is about, in a set of questions about many things.
     #[serde(default)]
-    domain: String,
+    pub domain: String,
 }
 
 fn yes() -> bool {
