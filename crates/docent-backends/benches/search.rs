@@ -150,7 +150,7 @@ fn measure(bencher: Bencher<'_, '_>, words: bool, vector: bool, filter: &Filter)
             text: if words { text } else { "" },
             vector: vector.then_some(query_vector.as_slice()),
             filter,
-            depth: 100,
+            depth: 400,
         };
         fuse(&BOOK.generation().search(&query).unwrap(), Weights::default())
     });

@@ -3,35 +3,46 @@
 //! ```text
 //! received → validating → retrieving → generating → completed
 //!                              │             └ the model fails: an extractive answer, degraded
-//!                              └ the book does not cover it: abstain
+//!                              └ the book does not cover it: no_results or low_confidence
 //! ```
 //!
 //! Invariant: an answer leaves here only with citations from the index, or as an abstention;
 //! and it is stored before it is reported complete.
 
+mod before;
 mod compose;
+mod event;
 mod model;
+mod respond;
+mod selection;
+mod settings;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use uuid::Uuid;
 
-use crate::answer::{AgentResponse, Citation, Metadata, Sentence};
-use crate::cite::CitationStyle;
+use crate::answer::AgentResponse;
 use crate::clock::Clock;
+use crate::embed::Embedder;
 use crate::extract::{MOST_PIECES, Passage, extract};
-use crate::followup;
 use crate::generate::{GenerateError, Generator, Usage};
 use crate::query::{InvalidQuestion, MOST_AGENT_HITS, Question};
+use crate::recent::Recent;
 use crate::retrieve::{Confidence, Hit, RetrieveError, Retrieved, Retriever};
 use crate::session::{SessionError, SessionStore, ToolRecord, Turn};
-use crate::sources::SourceChunk;
-use compose::Writer;
+use crate::verify::Verifier;
+use compose::{Writer, Written};
+use respond::{Answered, milliseconds, source_chunks};
+
+pub use compose::UNSUPPORTED_MARK;
+pub use event::{Listener, State, TurnEvent};
+pub use selection::Selection;
+pub use settings::{RetrievalMode, Rewrite, Settings, Verify};
 
 /// What answers without a model are said to be made by.
 pub const EXTRACTIVE: &str = "extractive";
@@ -39,71 +50,11 @@ pub const EXTRACTIVE: &str = "extractive";
 /// Every abstention contains this.
 pub const NO_INFORMATION: &str = "I don't have information about that in the book content";
 
-/// What happens to sentences the passages do not support.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verify {
-    /// They stay, marked.
-    #[default]
-    Mark,
-    /// They go.
-    Drop,
-    /// Nothing is checked.
-    Off,
-}
-
-/// How passages reach the model.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RetrievalMode {
-    /// They are in the first call.
-    #[default]
-    Prefetch,
-    /// The model must ask for them first.
-    Tool,
-}
-
-/// How an agent behaves.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
-    /// Messages of the conversation shown to the model.
-    pub max_history: usize,
-    /// Rounds of tool calls in one turn.
-    pub max_tool_rounds: usize,
-    /// The model's temperature.
-    pub temperature: f32,
-    /// The most tokens of an answer.
-    pub max_output_tokens: Option<u32>,
-    /// The time a whole turn may take.
-    pub deadline: Duration,
-    /// What happens to unsupported sentences.
-    pub verify: Verify,
-    /// How citations look.
-    pub citation_style: CitationStyle,
-    /// How passages reach the model.
-    pub retrieval_mode: RetrievalMode,
-    /// What the tool is called.
-    pub tool_name: String,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            max_history: 20,
-            max_tool_rounds: 4,
-            temperature: 0.1,
-            max_output_tokens: Some(1000),
-            deadline: Duration::from_secs(10),
-            verify: Verify::default(),
-            citation_style: CitationStyle::default(),
-            retrieval_mode: RetrievalMode::default(),
-            tool_name: "retrieve_documentation".to_owned(),
-        }
-    }
-}
-
 /// Kept back from the model's time, so that an extractive answer is still in time.
 const RESERVE: Duration = Duration::from_millis(500);
+
+/// Searches kept for when the same question comes again.
+const RECENT_SEARCHES: usize = 256;
 
 /// A question to the agent.
 #[derive(Debug, Clone, Default)]
@@ -112,47 +63,19 @@ pub struct Ask {
     pub query: String,
     /// Passages to retrieve, 1–10.
     pub top_k: usize,
+    /// The least score of a passage, 0–1.
+    pub threshold: f32,
     /// Only passages of this module.
     pub module: Option<String>,
     /// The conversation it is part of.
     pub session_id: Option<Uuid>,
+    /// Words of the book the question is about.
+    pub selection: Option<Selection>,
     /// Whether the passages are wanted in the answer.
     pub include_sources: bool,
+    /// Whether somebody reads along: then a turn may take longer as long as something comes.
+    pub streamed: bool,
 }
-
-/// Where a turn is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// The question is here.
-    Received,
-    /// Its limits are checked.
-    Validating,
-    /// Passages are looked for.
-    Retrieving,
-    /// The answer is written.
-    Generating,
-    /// Done.
-    Completed,
-    /// Nothing was found.
-    NoResults,
-    /// The book does not seem to cover the question.
-    LowConfidence,
-}
-
-/// What happens in a turn, as it happens.
-#[derive(Debug, Clone)]
-pub enum TurnEvent {
-    /// The turn moves on.
-    State(State),
-    /// The passages found.
-    Sources(Vec<SourceChunk>),
-    /// A sentence that was checked, with the citations it carries.
-    Sentence(Sentence, Vec<Citation>),
-}
-
-/// Hears what happens.
-pub type Listener<'a> = &'a (dyn Fn(TurnEvent) + Send + Sync);
 
 /// Why a turn has no answer.
 #[derive(Debug, Error)]
@@ -161,6 +84,9 @@ pub enum AskError {
     /// Ask something else.
     #[error(transparent)]
     Invalid(#[from] InvalidQuestion),
+    /// Name another module.
+    #[error("there is no module `{0}` in this book")]
+    NoSuchModule(String),
     /// The book cannot be searched.
     #[error(transparent)]
     Retrieve(#[from] RetrieveError),
@@ -173,13 +99,37 @@ pub enum AskError {
 #[derive(Clone)]
 pub struct Agent {
     retriever: Retriever,
+    verifier: Verifier,
     generator: Option<Arc<dyn Generator>>,
     sessions: Option<Arc<dyn SessionStore>>,
     clock: Arc<dyn Clock>,
     settings: Settings,
+    searches: Arc<Recent<SearchKey, Retrieved>>,
+    answers: Arc<Recent<AnswerKey, Answered>>,
+}
+
+/// What a search depends on. The index version makes a new book a new search.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct SearchKey {
+    text: String,
+    top_k: usize,
+    threshold: u32,
+    module: Option<String>,
+    index_version: String,
+}
+
+/// What an answer depends on; settings and model are the agent's own and do not change.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct AnswerKey {
+    search: SearchKey,
+    asked: String,
+    passages: Vec<Uuid>,
+    /// The turns the model would be shown.
+    shown: Vec<Uuid>,
 }
 
 /// How an answer came about, before it is put into words.
+#[derive(Debug, Default)]
 struct Draft {
     hits: Vec<Hit>,
     usage: Usage,
@@ -187,233 +137,223 @@ struct Draft {
     degraded: bool,
     error: Option<String>,
     tool_calls: Vec<ToolRecord>,
+    removed_pointers: usize,
+    warnings: Vec<String>,
 }
 
 impl Agent {
     /// Puts the parts together. Without a generator answers are extractive; without
-    /// sessions nothing is remembered.
+    /// sessions nothing is remembered; without `meaning` sentences are checked by their
+    /// words alone.
     pub fn new(
         retriever: Retriever,
         generator: Option<Arc<dyn Generator>>,
         sessions: Option<Arc<dyn SessionStore>>,
+        meaning: Option<Arc<dyn Embedder>>,
         clock: Arc<dyn Clock>,
         settings: Settings,
     ) -> Self {
-        Self { retriever, generator, sessions, clock, settings }
+        let verifier = Verifier::new(retriever.shared_analyzer(), meaning);
+        let searches = Arc::new(Recent::new(RECENT_SEARCHES));
+        let answers = Arc::new(Recent::new(settings.cached_answers));
+        Self { retriever, verifier, generator, sessions, clock, settings, searches, answers }
     }
 
     /// Answers a question; `listener` hears of it on the way.
     pub async fn ask(&self, ask: &Ask, listener: Listener<'_>) -> Result<AgentResponse, AskError> {
-        let start = self.clock.now();
         listener(TurnEvent::State(State::Received));
+        let answered = self.turn(ask, listener).await;
+        listener(TurnEvent::State(match &answered {
+            Err(_) => State::Failed,
+            Ok(response) if response.grounded => State::Completed,
+            Ok(response) if response.confidence == Confidence::None => State::NoResults,
+            Ok(_) => State::LowConfidence,
+        }));
+        answered
+    }
+
+    /// The same agent without its model, for when the model may not be used.
+    pub fn without_model(&self) -> Self {
+        let answers = Arc::new(Recent::new(self.settings.cached_answers));
+        Self { generator: None, answers, ..self.clone() }
+    }
+
+    async fn turn(&self, ask: &Ask, listener: Listener<'_>) -> Result<AgentResponse, AskError> {
+        let start = self.clock.now();
         listener(TurnEvent::State(State::Validating));
-        let asked = Question::within(MOST_AGENT_HITS, &ask.query, ask.top_k, 0.0, ask.module.clone())?;
+        let asked = self.question(ask).await?;
         let history = self.history(ask.session_id).await?;
 
-        let before = history.last().map(|turn| turn.rewritten_query.as_deref().unwrap_or(&turn.query));
-        let rewritten = followup::rewrite(asked.text(), before, self.retriever.analyzer());
-        let searched = match &rewritten {
+        let rewritten = self.rewrite(&asked, &history).await;
+        let mut searched = match &rewritten.text {
             Some(text) => asked.reworded(text),
             None => asked.clone(),
         };
+        if let Some(selection) = &ask.selection {
+            searched = searched.reworded(&selection.about(searched.text()));
+        }
         listener(TurnEvent::State(State::Retrieving));
-        let retrieved = self.retriever.search(&searched).await?;
+        let (search, mut retrieved) = self.search(&searched).await?;
+        let selected = match &ask.selection {
+            Some(selection) => self.bring_forward(selection, &mut retrieved).await,
+            None => None,
+        };
+        if rewritten.text.is_some() {
+            self.keep_cited(&mut retrieved, &history, asked.module()).await;
+        }
         listener(TurnEvent::Sources(source_chunks(&retrieved.hits)));
 
         let generating = self.clock.now();
-        let draft = match retrieved.confidence {
-            Confidence::High => {
-                listener(TurnEvent::State(State::Generating));
-                let writer = Writer::new(&self.retriever, &self.settings, listener);
-                self.draft(&asked, &searched, &retrieved, &history, start, writer).await
-            }
-            Confidence::Low => {
-                listener(TurnEvent::State(State::LowConfidence));
-                None
-            }
-            Confidence::None => {
-                listener(TurnEvent::State(State::NoResults));
-                None
+        let key = AnswerKey {
+            search,
+            asked: asked.text().to_owned(),
+            passages: retrieved.hits.iter().map(|hit| hit.chunk.id).collect(),
+            shown: match &self.generator {
+                Some(_) => history.iter().map(|turn| turn.turn_id).collect(),
+                None => Vec::new(),
+            },
+        };
+        let mut answered = match self.answers.get(&key) {
+            Some(answered) => self.again(answered, listener),
+            None => {
+                let answered =
+                    self.answer(ask, &asked, &searched, &retrieved, &history, start, listener).await;
+                if answered.response.grounded && !answered.response.degraded {
+                    self.answers.put(key, answered.clone());
+                }
+                answered
             }
         };
-        let mut response = match draft {
-            Some((draft, written)) if !written.citations.is_empty() => {
-                self.respond(&asked, &retrieved, draft, written, ask.include_sources)
-            }
-            other => self.abstain(&asked, &retrieved, other.map(|(draft, _)| draft), ask.include_sources),
-        };
+        let response = &mut answered.response;
+        if let Some(selected) = selected {
+            response.scope = selected.scope(response, &answered.sources);
+        }
         let now = self.clock.now();
-        response.response.session_id = ask.session_id;
-        response.response.metadata.generation_time_ms = milliseconds(now.saturating_sub(generating));
-        response.response.metadata.response_time_ms = milliseconds(now.saturating_sub(start));
+        response.session_id = ask.session_id;
+        response.tokens_used += rewritten.usage.total();
+        response.metadata.generation_time_ms = milliseconds(now.saturating_sub(generating));
+        response.metadata.response_time_ms = milliseconds(now.saturating_sub(start));
         if let (Some(sessions), Some(session)) = (&self.sessions, ask.session_id) {
             let turn = Turn {
-                turn_id: response.response.turn_id,
+                turn_id: response.turn_id,
                 query: asked.text().to_owned(),
-                rewritten_query: rewritten,
-                tool_calls: response.tool_calls,
-                timestamp: response.response.timestamp.clone(),
-                response: AgentResponse { sources: Some(response.sources), ..response.response.clone() },
+                rewritten_query: rewritten.text,
+                tool_calls: answered.tool_calls,
+                timestamp: response.timestamp.clone(),
+                response: AgentResponse { sources: Some(answered.sources.clone()), ..response.clone() },
             };
             sessions.append(session, &turn).await?;
         }
-        listener(TurnEvent::State(State::Completed));
-        Ok(response.response)
+        response.sources = ask.include_sources.then_some(answered.sources);
+        Ok(answered.response)
     }
 
-    async fn history(&self, session: Option<Uuid>) -> Result<Vec<Turn>, AskError> {
-        match (&self.sessions, session) {
-            // A turn is two messages.
-            (Some(sessions), Some(id)) => {
-                Ok(sessions.turns(id, self.settings.max_history.div_ceil(2)).await?)
-            }
-            _ => Ok(Vec::new()),
+    /// The question, if it may be asked.
+    async fn question(&self, ask: &Ask) -> Result<Question, AskError> {
+        let module = ask.module.clone();
+        if let Some(module) = &module
+            && !self.retriever.describe().await?.modules.contains_key(module)
+        {
+            return Err(AskError::NoSuchModule(module.clone()));
         }
+        Ok(Question::within(MOST_AGENT_HITS, &ask.query, ask.top_k, ask.threshold, module)?)
     }
 
-    /// The model's answer, or an extractive one when there is no model or it fails.
-    async fn draft(
+    /// Searches, or remembers: the same question of the same book has the same passages.
+    async fn search(&self, question: &Question) -> Result<(SearchKey, Retrieved), AskError> {
+        let key = SearchKey {
+            text: question.text().to_owned(),
+            top_k: question.top_k(),
+            threshold: question.threshold().to_bits(),
+            module: question.module().map(str::to_owned),
+            index_version: self.retriever.describe().await?.version,
+        };
+        if let Some(known) = self.searches.get(&key) {
+            let known = Retrieved { embedding_time: Duration::ZERO, retrieval_time: Duration::ZERO, ..known };
+            return Ok((key, known));
+        }
+        let retrieved = self.retriever.search(question).await?;
+        self.searches.put(key.clone(), retrieved.clone());
+        Ok((key, retrieved))
+    }
+
+    /// An answer that was given before, as a new turn. It cost nothing this time.
+    fn again(&self, mut answered: Answered, listener: Listener<'_>) -> Answered {
+        let response = &mut answered.response;
+        response.turn_id = self.clock.new_id();
+        response.timestamp = self.clock.timestamp();
+        response.tokens_used = 0;
+        response.metadata.cache_hit = true;
+        listener(TurnEvent::State(State::Generating));
+        for sentence in &response.sentences {
+            let cited =
+                response.citations.iter().filter(|citation| sentence.citations.contains(&citation.id));
+            listener(TurnEvent::Sentence(sentence.clone(), cited.cloned().collect()));
+        }
+        answered
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    async fn answer(
         &self,
+        ask: &Ask,
         asked: &Question,
         searched: &Question,
         retrieved: &Retrieved,
         history: &[Turn],
         start: Duration,
-        writer: Writer<'_>,
-    ) -> Option<(Draft, compose::Written)> {
-        let mut failure: Option<GenerateError> = None;
+        listener: Listener<'_>,
+    ) -> Answered {
+        if retrieved.confidence != Confidence::High {
+            return self.respond(asked, retrieved, None);
+        }
+        listener(TurnEvent::State(State::Generating));
+        let (mut draft, mut heard) = (Draft::default(), false);
         if let Some(generator) = &self.generator {
-            let left = self
-                .settings
-                .deadline
-                .saturating_sub(self.clock.now().saturating_sub(start))
-                .saturating_sub(RESERVE);
+            let writer = Writer::new(&self.retriever, &self.verifier, &self.settings, listener);
             let mut turn =
-                model::ModelTurn::new(self, generator.as_ref(), asked, retrieved, history, writer.fresh());
-            match model::within(self.clock.as_ref(), left, turn.run()).await {
-                Some(Ok(())) => {
-                    let (mut draft, written) = turn.finish();
-                    draft.model = generator.model().to_owned();
-                    return Some((draft, written));
+                model::ModelTurn::new(self, generator.as_ref(), searched, asked, retrieved, history, writer);
+            let ended = turn.run_within(start, ask.streamed).await;
+            let written;
+            (draft, written) = turn.finish();
+            heard = !written.sentences.is_empty();
+            match ended {
+                Ok(()) => {
+                    let answered = self.respond(asked, retrieved, Some((draft, written)));
+                    if heard && !answered.response.grounded {
+                        listener(TurnEvent::Restart);
+                    }
+                    return answered;
                 }
-                Some(Err(error)) => failure = Some(error),
-                None => failure = Some(GenerateError::Unavailable("it took too long".to_owned())),
+                Err(error) => {
+                    draft.degraded = true;
+                    draft.error = Some(error.to_string());
+                }
             }
         }
+        if heard {
+            listener(TurnEvent::Restart);
+        }
+        let written = self.extract(searched, retrieved, listener).await;
+        let draft = Draft { hits: retrieved.hits.clone(), model: EXTRACTIVE.to_owned(), ..draft };
+        self.respond(asked, retrieved, Some((draft, written)))
+    }
+
+    /// The book's own words.
+    async fn extract(&self, searched: &Question, retrieved: &Retrieved, listener: Listener<'_>) -> Written {
         let passages: Vec<Passage<'_>> =
             retrieved.hits.iter().map(|hit| Passage { chunk: &hit.chunk, score: hit.score }).collect();
         let extracts =
             extract(searched.text(), &retrieved.terms, &passages, self.retriever.analyzer(), MOST_PIECES);
-        let mut writer = writer;
+        let mut writer = Writer::new(&self.retriever, &self.verifier, &self.settings, listener);
         for piece in compose::extracted(&extracts, &retrieved.hits) {
             writer.write(piece, &retrieved.hits).await;
         }
-        let draft = Draft {
-            hits: retrieved.hits.clone(),
-            usage: Usage::default(),
-            model: EXTRACTIVE.to_owned(),
-            degraded: failure.is_some(),
-            error: failure.map(|error| error.to_string()),
-            tool_calls: Vec::new(),
-        };
-        Some((draft, writer.finish()))
-    }
-
-    fn respond(
-        &self,
-        asked: &Question,
-        retrieved: &Retrieved,
-        draft: Draft,
-        written: compose::Written,
-        include: bool,
-    ) -> Answered {
-        let sources = source_chunks(&draft.hits);
-        let response = AgentResponse {
-            answer: written.answer(self.settings.citation_style),
-            sentences: written.sentences,
-            citations: written.citations,
-            grounded: true,
-            confidence: retrieved.confidence,
-            model_used: draft.model,
-            tokens_used: draft.usage.total(),
-            degraded: draft.degraded,
-            error: draft.error,
-            retrieval_count: draft.hits.len(),
-            sources: include.then(|| sources.clone()),
-            ..self.blank(asked, retrieved)
-        };
-        Answered { response, sources, tool_calls: draft.tool_calls }
-    }
-
-    /// Says that the book does not cover the question, and where to look.
-    fn abstain(
-        &self,
-        asked: &Question,
-        retrieved: &Retrieved,
-        draft: Option<Draft>,
-        include: bool,
-    ) -> Answered {
-        let sources = source_chunks(&retrieved.hits);
-        let confidence = if retrieved.hits.is_empty() { Confidence::None } else { Confidence::Low };
-        let mut response = AgentResponse {
-            answer: compose::abstention(&sources),
-            confidence,
-            sources: include.then(|| sources.clone()),
-            ..self.blank(asked, retrieved)
-        };
-        let mut tool_calls = Vec::new();
-        if let Some(draft) = draft {
-            response.model_used = draft.model;
-            response.tokens_used = draft.usage.total();
-            response.degraded = draft.degraded;
-            response.error = draft.error;
-            tool_calls = draft.tool_calls;
-        }
-        Answered { response, sources, tool_calls }
-    }
-
-    /// A response with everything that does not depend on the answer.
-    fn blank(&self, asked: &Question, retrieved: &Retrieved) -> AgentResponse {
-        AgentResponse {
-            turn_id: self.clock.new_id(),
-            session_id: None,
-            query: asked.text().to_owned(),
-            answer: String::new(),
-            sentences: Vec::new(),
-            citations: Vec::new(),
-            sources: None,
-            grounded: false,
-            confidence: retrieved.confidence,
-            relevance: retrieved.relevance,
-            model_used: EXTRACTIVE.to_owned(),
-            tokens_used: 0,
-            retrieval_count: retrieved.hits.len(),
-            degraded: false,
-            error: None,
-            timestamp: self.clock.timestamp(),
-            metadata: Metadata {
-                embedding_time_ms: milliseconds(retrieved.embedding_time),
-                retrieval_time_ms: milliseconds(retrieved.retrieval_time),
-                chunk_count: retrieved.hits.len(),
-                index_version: retrieved.version.clone(),
-                ..Metadata::default()
-            },
-        }
+        writer.finish()
     }
 }
 
-/// A response, and what the store keeps beside it.
-struct Answered {
-    response: AgentResponse,
-    sources: Vec<SourceChunk>,
-    tool_calls: Vec<ToolRecord>,
-}
-
-/// Whole microseconds, so that a stored number reads back as it was.
-fn milliseconds(time: Duration) -> f64 {
-    time.as_micros() as f64 / 1000.0
-}
-
-fn source_chunks(hits: &[Hit]) -> Vec<SourceChunk> {
-    hits.iter().zip(1..).map(|(hit, position)| SourceChunk::new(position, hit)).collect()
+/// A model that did not answer in time.
+fn too_slow() -> GenerateError {
+    GenerateError::Unavailable("it took too long".to_owned())
 }

@@ -32,6 +32,9 @@ pub struct AgentResponse {
     pub confidence: Confidence,
     /// The same as a number.
     pub relevance: f32,
+    /// What the answer rests on: what the reader selected, its section, or the whole book.
+    #[serde(default)]
+    pub scope: Scope,
     /// The model, or `extractive`.
     pub model_used: String,
     /// What the model used.
@@ -59,6 +62,9 @@ pub struct Sentence {
     pub support: f32,
     /// Whether that is enough.
     pub supported: bool,
+    /// Whether it begins a new paragraph.
+    #[serde(default)]
+    pub new_paragraph: bool,
 }
 
 /// The words in the book a sentence rests on.
@@ -101,4 +107,23 @@ pub struct Metadata {
     pub cache_hit: bool,
     /// The generation of the book.
     pub index_version: String,
+    /// Pointers and addresses of the model that led nowhere and were taken out.
+    #[serde(default)]
+    pub removed_pointers: usize,
+    /// What the reader should know about how the answer came about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// What an answer rests on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// The whole book.
+    #[default]
+    Book,
+    /// The section the reader's selection stands in.
+    Section,
+    /// The passages the reader selected.
+    Selection,
 }

@@ -42,12 +42,17 @@ pub struct Chunk {
 impl Chunk {
     /// What is embedded: where the passage stands, then the passage.
     pub fn embedded_text(&self) -> String {
-        format!("{}\n{}", self.breadcrumb(), self.content)
+        format!("{}\n{}", title_line(&self.page_title, &self.heading_hierarchy), self.content)
     }
 
     /// `Title > Heading > Heading`.
     pub fn breadcrumb(&self) -> String {
-        title_line(&self.page_title, &self.heading_hierarchy)
+        title_line(self.title(), &self.heading_hierarchy)
+    }
+
+    /// The page's title, or its name when it has none.
+    pub fn title(&self) -> &str {
+        if self.page_title.trim().is_empty() { &self.document_id } else { &self.page_title }
     }
 }
 

@@ -53,7 +53,7 @@ impl CitationStyle {
 }
 
 /// Brackets inside a link's label would end it.
-fn label(text: &str) -> String {
+pub(crate) fn label(text: &str) -> String {
     text.replace('[', "(").replace(']', ")")
 }
 

@@ -26,7 +26,7 @@ pub struct Weights {
 
 impl Default for Weights {
     fn default() -> Self {
-        Self { lexical: 0.5, page: 0.5 }
+        Self { lexical: 0.5, page: 0.8 }
     }
 }
 

@@ -154,6 +154,10 @@ pub enum GenerateError {
     #[error("the model's answer broke off: {0}")]
     Interrupted(String),
 
+    /// Send less; the request was longer than the model's window.
+    #[error("the conversation is too long for the model: {0}")]
+    TooLong(String),
+
     /// Fix the configuration: the key, the model's name, the address.
     #[error("the model refused the request: {0}")]
     Refused(String),
@@ -162,6 +166,6 @@ pub enum GenerateError {
 impl GenerateError {
     /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
-        !matches!(self, Self::Refused(_))
+        !matches!(self, Self::Refused(_) | Self::TooLong(_))
     }
 }

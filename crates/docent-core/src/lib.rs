@@ -30,6 +30,7 @@ pub mod language;
 pub mod terms;
 pub mod sentence;
 pub mod units;
+pub mod recent;
 pub mod clock;
 
 #[cfg(any(test, feature = "testing"))]

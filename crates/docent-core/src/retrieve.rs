@@ -16,7 +16,7 @@ use crate::chunk::Chunk;
 use crate::clock::Clock;
 use crate::embed::{EmbedError, Embedder, Purpose, Vector};
 use crate::fuse::{Fused, Weights, fuse};
-use crate::index::{Candidates, Filter, Index, IndexError, IndexQuery};
+use crate::index::{Candidates, Description, Filter, Index, IndexError, IndexQuery};
 use crate::language::Language;
 use crate::query::Question;
 use crate::relevance::{Calibration, Signals};
@@ -79,7 +79,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { weights: Weights::default(), depth: 100, min_relevance: 0.3 }
+        Self { weights: Weights::default(), depth: 400, min_relevance: 0.3 }
     }
 }
 
@@ -117,6 +117,11 @@ impl Retriever {
         Self { index, embedder, analyzer: Arc::new(Analyzer::new(language)), settings, clock }
     }
 
+    /// The same book, searched with other settings.
+    pub fn with_settings(&self, settings: Settings) -> Self {
+        Self { settings, ..self.clone() }
+    }
+
     /// The passages for a question.
     pub async fn search(&self, question: &Question) -> Result<Retrieved, RetrieveError> {
         let start = self.clock.now();
@@ -132,6 +137,16 @@ impl Retriever {
     /// Cuts text as the index does.
     pub fn analyzer(&self) -> &Analyzer {
         &self.analyzer
+    }
+
+    /// The same, to keep.
+    pub fn shared_analyzer(&self) -> Arc<Analyzer> {
+        self.analyzer.clone()
+    }
+
+    /// What the book holds now.
+    pub async fn describe(&self) -> Result<Description, RetrieveError> {
+        Ok(self.index.describe().await?)
     }
 
     /// All chunks of a page, in order.

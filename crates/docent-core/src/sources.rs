@@ -49,7 +49,7 @@ impl SourceChunk {
             rerank_score: None,
             content: chunk.content.clone(),
             url: chunk.url.clone(),
-            page_title: chunk.page_title.clone(),
+            page_title: chunk.title().to_owned(),
             heading: chunk.heading.clone(),
             heading_hierarchy: chunk.heading_hierarchy.clone(),
             breadcrumb: chunk.breadcrumb(),
@@ -110,5 +110,29 @@ impl SearchResponse {
             confidence: retrieved.confidence,
             index_version: retrieved.version.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::chunk;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_chapter_is_a_page_without_its_extension() {
+        assert_eq!(chapter_id("m1/ch1.md"), "m1/ch1");
+        assert_eq!(chapter_id("v1.2/intro"), "v1.2/intro");
+    }
+
+    #[test]
+    fn a_page_without_a_title_is_called_after_its_file() {
+        let mut untitled = chunk("guide/start.md", 0, "Begin here.");
+        untitled.page_title = String::new();
+        let source = SourceChunk::new(1, &Hit { chunk: Arc::new(untitled), score: 0.5 });
+        assert_eq!(
+            (source.page_title.as_str(), source.breadcrumb.as_str()),
+            ("guide/start.md", "guide/start.md")
+        );
     }
 }

@@ -1,17 +1,22 @@
 //! Does this passage support this sentence, and with which words?
 //!
-//! Cheap and exact signals: how much of the sentence's content, weighted by how telling its
-//! words are, stands in a stretch of the passage; numbers and names that the passage lacks;
-//! a "not" on one side only.
+//! The best stretch of the passage is found by its words; what is known about it
+//! ([`Signals`]) becomes one number by a small logistic model. Its coefficients are data:
+//! `support.json` names the claims they were fitted on and the command that fits them.
 //!
 //! Invariant: the span returned is a slice of the passage, and words copied from the
 //! passage are supported completely.
 
-use std::collections::HashSet;
-use std::ops::Range;
+mod claim;
 
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+use serde::{Deserialize, Serialize};
+
+use crate::embed::{Embedder, Purpose};
 use crate::terms::Analyzer;
-use crate::units::units;
+use claim::Claim;
 
 /// How far a passage supports a sentence.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,126 +32,171 @@ pub struct Support {
 /// Where a sentence counts as supported.
 pub const SUPPORTED: f32 = 0.5;
 
-/// Stretches of up to this many neighbouring pieces are compared.
-const WIDEST: usize = 3;
-
-/// What a further piece in a stretch must earn: shorter quotes are better.
-const WIDENING_COST: f32 = 0.03;
-
-/// The best support for `sentence` in `passages`; none when they are empty.
-pub fn support(sentence: &str, passages: &[&str], analyzer: &Analyzer) -> Option<Support> {
-    passages
-        .iter()
-        .enumerate()
-        .filter_map(|(number, content)| {
-            let (score, span) = in_passage(sentence, content, analyzer)?;
-            Some(Support { score, passage: number, span })
-        })
-        .max_by(|a, b| a.score.total_cmp(&b.score).then(b.passage.cmp(&a.passage)))
+/// What is known about a sentence and the words it may rest on. Each lies between 0 and 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Signals {
+    /// The weight of the sentence's terms that stand in the span, of all its terms'.
+    pub coverage: f32,
+    /// The same for the whole passage.
+    pub passage_coverage: f32,
+    /// The cosine of sentence and span; none without an embedder.
+    pub similarity: Option<f32>,
+    /// The share of the sentence's numbers that the passage lacks.
+    pub invented_numbers: f32,
+    /// A "not" on one side only.
+    pub negation: f32,
+    /// One side says more and the other less.
+    pub opposite: f32,
 }
 
-fn in_passage(sentence: &str, content: &str, analyzer: &Analyzer) -> Option<(f32, Range<usize>)> {
-    let sentence = sentence.trim();
-    if sentence.is_empty() {
-        return None;
+/// What is left out of the fit, since a wrong number or a wrong "not" costs a reader more than
+/// claims in the wild show.
+const INVENTED: f64 = 0.5;
+const TURNED: f64 = 0.3;
+
+/// How many numbers [`Signals::inputs`] gives.
+pub const INPUTS: usize = 7;
+
+impl Signals {
+    /// As the model reads them, with a constant first. What speaks against support is
+    /// given as its absence, so that more of any input never means less support.
+    pub fn inputs(&self) -> [f64; INPUTS] {
+        [
+            1.0,
+            self.coverage.into(),
+            self.passage_coverage.into(),
+            self.similarity.unwrap_or_default().max(0.0).into(),
+            1.0 - f64::from(self.invented_numbers),
+            1.0 - f64::from(self.negation),
+            1.0 - f64::from(self.opposite),
+        ]
     }
-    if let Some(start) = content.find(sentence) {
-        return Some((1.0, start..start + sentence.len()));
-    }
-    let claim = Claim::read(sentence, analyzer);
-    let pieces = units(content);
-    let terms: Vec<HashSet<String>> = pieces
-        .iter()
-        .map(|unit| analyzer.distinct(&content[unit.span.clone()]).into_iter().collect())
-        .collect();
-    let mut best: Option<(f32, Range<usize>)> = None;
-    for first in 0..pieces.len() {
-        let mut found: HashSet<&str> = HashSet::new();
-        for last in first..(first + WIDEST).min(pieces.len()) {
-            found.extend(terms[last].iter().map(String::as_str));
-            let span = pieces[first].span.start..pieces[last].span.end;
-            let cost = WIDENING_COST * (last - first) as f32;
-            let score = claim.supported_by(&content[span.clone()], &found, content) - cost;
-            if best.as_ref().is_none_or(|(most, _)| score > *most) {
-                best = Some((score, span));
-            }
-        }
-    }
-    best.map(|(score, span)| (score.clamp(0.0, 1.0), span))
 }
 
-/// A sentence, taken apart.
-struct Claim {
-    terms: Vec<(String, f32)>,
-    total: f32,
-    numbers: Vec<String>,
-    negated: bool,
+/// The models, and where their coefficients come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// The claims the coefficients came from.
+    pub fitted_on: String,
+    /// The command that fits them.
+    pub command: String,
+    /// With an embedder, in the order of [`Signals::inputs`].
+    pub with_similarity: [f64; INPUTS],
+    /// Without one.
+    pub by_words: [f64; INPUTS],
 }
 
-impl Claim {
-    fn read(sentence: &str, analyzer: &Analyzer) -> Self {
-        let terms: Vec<(String, f32)> = analyzer
-            .distinct(sentence)
+static SHIPPED: LazyLock<Calibration> = LazyLock::new(|| {
+    // A test reads the same file, so this cannot fail in a build that passed.
+    serde_json::from_str(include_str!("verify/support.json"))
+        .unwrap_or_else(|error| unreachable!("support.json: {error}"))
+});
+
+impl Calibration {
+    /// The coefficients that come with the program.
+    pub fn shipped() -> &'static Self {
+        &SHIPPED
+    }
+
+    /// The probability that the words support the sentence.
+    pub fn support(&self, signals: &Signals) -> f32 {
+        let weights = if signals.similarity.is_some() { &self.with_similarity } else { &self.by_words };
+        let sum: f64 = weights.iter().zip(signals.inputs()).map(|(weight, input)| weight * input).sum();
+        let likely = 1.0 / (1.0 + (-sum).exp());
+        // Whatever the rest says: a number the passage does not have was made up, and "not"
+        // turns a statement around.
+        let doubts = [(signals.invented_numbers, INVENTED), (signals.negation, TURNED)];
+        doubts.iter().fold(likely, |likely, (signal, cost)| likely * (1.0 - cost * f64::from(*signal))) as f32
+    }
+}
+
+/// Checks sentences against passages.
+#[derive(Clone)]
+pub struct Verifier {
+    analyzer: Arc<Analyzer>,
+    embedder: Option<Arc<dyn Embedder>>,
+}
+
+/// The best stretch of one passage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stretch {
+    /// The passage, as an index into those given.
+    pub passage: usize,
+    /// Where it stands, in bytes.
+    pub span: Range<usize>,
+    /// What is known about it.
+    pub signals: Signals,
+    /// Whether the sentence stands there word for word.
+    pub verbatim: bool,
+}
+
+/// So many passages are compared by meaning; the others by their words alone.
+const MOST_COMPARED: usize = 3;
+
+impl Verifier {
+    /// Without an embedder only words are compared.
+    pub fn new(analyzer: Arc<Analyzer>, embedder: Option<Arc<dyn Embedder>>) -> Self {
+        Self { analyzer, embedder }
+    }
+
+    /// How far each passage supports `sentence`, the best first; passages without words
+    /// are left out.
+    pub async fn support(&self, sentence: &str, passages: &[&str]) -> Vec<Support> {
+        let mut found: Vec<Support> = self
+            .stretches(sentence, passages)
+            .await
             .into_iter()
-            .map(|term| {
-                let weight = telling(&term);
-                (term, weight)
+            .map(|stretch| Support {
+                score: if stretch.verbatim { 1.0 } else { Calibration::shipped().support(&stretch.signals) },
+                passage: stretch.passage,
+                span: stretch.span,
             })
             .collect();
-        let total = terms.iter().map(|(_, weight)| weight).sum::<f32>().max(1e-6);
-        Self { terms, total, numbers: numbers(sentence), negated: is_negated(sentence) }
+        found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.passage.cmp(&b.passage)));
+        found
     }
 
-    fn supported_by(&self, span: &str, found: &HashSet<&str>, passage: &str) -> f32 {
-        let covered: f32 = self
-            .terms
+    /// The best stretch of each passage, with all its signals.
+    pub async fn stretches(&self, sentence: &str, passages: &[&str]) -> Vec<Stretch> {
+        let sentence = sentence.trim();
+        if sentence.is_empty() {
+            return Vec::new();
+        }
+        let claim = Claim::read(sentence, &self.analyzer);
+        let mut found: Vec<Stretch> = passages
             .iter()
-            .filter(|(term, _)| found.contains(term.as_str()))
-            .map(|(_, weight)| weight)
-            .sum();
-        let mut score = covered / self.total;
-        // A number the passage does not have was made up.
-        let invented = self.numbers.iter().filter(|number| !has_number(passage, number)).count();
-        if invented > 0 {
-            score *= 0.4;
-        } else if self.numbers.iter().any(|number| !has_number(span, number)) {
-            score *= 0.8;
-        }
-        if self.negated != is_negated(span) {
-            score *= 0.7;
-        }
-        score
+            .enumerate()
+            .filter_map(|(passage, content)| {
+                let (span, signals, verbatim) = claim.best_in(content, &self.analyzer)?;
+                Some(Stretch { passage, span, signals, verbatim })
+            })
+            .collect();
+        self.compare(sentence, passages, &mut found).await;
+        found
     }
-}
 
-/// Longer words and identifiers say more than short ones; there is no index to ask for rarity.
-fn telling(term: &str) -> f32 {
-    let length = term.chars().count();
-    let identifier = term.contains(|c: char| !c.is_alphanumeric());
-    if identifier { 2.0 } else { (length as f32 / 5.0).clamp(0.4, 1.6) }
-}
-
-/// Numbers as written, without separators at the ends.
-fn numbers(text: &str) -> Vec<String> {
-    let mut found: Vec<String> = text
-        .split(|c: char| !(c.is_ascii_digit() || c == '.' || c == ','))
-        .map(|number| number.trim_matches(['.', ',']).replace(',', ""))
-        .filter(|number| number.bytes().any(|byte| byte.is_ascii_digit()))
-        .collect();
-    found.dedup();
-    found
-}
-
-fn has_number(text: &str, number: &str) -> bool {
-    numbers(text).iter().any(|found| found == number)
-}
-
-fn is_negated(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    let words =
-        |word: &str| lower.split(|c: char| !c.is_alphanumeric() && c != '\'').any(|found| found == word);
-    ["not", "no", "never", "cannot", "without", "neither", "nor"].into_iter().any(words)
-        || lower.contains("n't")
+    /// Adds how close in meaning the best stretches are; without an embedder, or when it
+    /// fails, words alone decide.
+    async fn compare(&self, sentence: &str, passages: &[&str], found: &mut [Stretch]) {
+        let Some(embedder) = &self.embedder else { return };
+        found.sort_by(|a, b| {
+            b.signals.coverage.total_cmp(&a.signals.coverage).then(a.passage.cmp(&b.passage))
+        });
+        let compared: Vec<&mut Stretch> =
+            found.iter_mut().filter(|stretch| !stretch.verbatim).take(MOST_COMPARED).collect();
+        if compared.is_empty() {
+            return;
+        }
+        let texts: Vec<&str> = std::iter::once(sentence)
+            .chain(compared.iter().map(|stretch| &passages[stretch.passage][stretch.span.clone()]))
+            .collect();
+        let Ok(vectors) = embedder.embed(&texts, Purpose::Passage).await else { return };
+        let Some((claim, spans)) = vectors.split_first() else { return };
+        for (stretch, vector) in compared.into_iter().zip(spans) {
+            let cosine: f32 = claim.iter().zip(vector).map(|(a, b)| a * b).sum();
+            stretch.signals.similarity = Some(cosine.clamp(0.0, 1.0));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -158,8 +208,16 @@ mod tests {
     const PASSAGE: &str = "A node is a participant in the ROS 2 graph. It may publish at 50 Hz. \
                            A topic does not store messages.\n\n- Services answer requests.";
 
+    fn verifier() -> Verifier {
+        Verifier::new(Arc::new(Analyzer::new(Language::default())), None)
+    }
+
+    fn run<T>(work: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
+    }
+
     fn check(sentence: &str) -> (f32, &'static str) {
-        let found = support(sentence, &[PASSAGE], &Analyzer::new(Language::default())).unwrap();
+        let found = run(verifier().support(sentence, &[PASSAGE])).remove(0);
         (found.score, &PASSAGE[found.span])
     }
 
@@ -192,10 +250,32 @@ mod tests {
         assert!(check("Pasta needs ten minutes of boiling.").0 < 0.2);
     }
 
+    #[test]
+    fn the_best_passage_comes_first() {
+        let found = run(verifier().support("A node is in the graph.", &["Boil water.", PASSAGE, ""]));
+        assert_eq!(found.iter().map(|support| support.passage).collect::<Vec<_>>(), [1, 0]);
+    }
+
+    #[test]
+    fn meaning_counts_where_there_is_an_embedder() {
+        let embedder: Arc<dyn Embedder> = Arc::new(crate::testing::LetterEmbedder::default());
+        let verifier = Verifier::new(Arc::new(Analyzer::new(Language::default())), Some(embedder));
+        let stretch = run(verifier.stretches("A node takes part.", &[PASSAGE])).remove(0);
+        assert!(stretch.signals.similarity.is_some_and(|cosine| cosine > 0.5), "{stretch:?}");
+    }
+
+    #[test]
+    fn no_signal_speaks_against_itself() {
+        let shipped = Calibration::shipped();
+        assert!(
+            shipped.with_similarity[1..].iter().chain(&shipped.by_words[1..]).all(|weight| *weight >= 0.0)
+        );
+    }
+
     proptest! {
         #[test]
         fn the_span_is_a_slice_and_the_score_in_range(sentence in "[a-zA-Z0-9 .!?é]{0,60}", passage in "[a-zA-Z0-9 .!?é\n-]{0,120}") {
-            if let Some(found) = support(&sentence, &[&passage], &Analyzer::new(Language::default())) {
+            for found in run(verifier().support(&sentence, &[&passage])) {
                 prop_assert!((0.0..=1.0).contains(&found.score));
                 prop_assert!(passage.get(found.span.clone()).is_some_and(|quote| !quote.is_empty()));
             }

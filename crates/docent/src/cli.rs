@@ -75,6 +75,8 @@ pub enum Command {
     Eval(Eval),
     /// Fit the relevance model on questions the book covers and questions it does not
     Calibrate(Calibrate),
+    /// Fit the check of answers on claims that are known to be supported or not
+    CalibrateVerify(CalibrateVerify),
 }
 
 /// `docent ingest`
@@ -191,6 +193,9 @@ pub struct Eval {
     /// Also ask these questions about other things, which should be abstained from
     #[arg(long, value_name = "FILE")]
     pub others: Option<PathBuf>,
+    /// Write a page with plots and the worst cases
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// Only those of these domains
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "others")]
     pub domains: Vec<String>,
@@ -203,12 +208,27 @@ pub struct Calibrate {
     /// the domain among the other questions that is the book's own
     #[arg(value_name = "DIR[:DOMAIN]", required = true)]
     pub sets: Vec<String>,
-    /// Questions about other things: a JSON line each, with `question` and `domain`
-    #[arg(long, value_name = "FILE", required = true)]
-    pub others: PathBuf,
+    /// Questions about other things: a JSON line each, with `question` and `domain` [default: the
+    /// unanswerable ones of the sets' qa.jsonl]
+    #[arg(long, value_name = "FILE")]
+    pub others: Option<PathBuf>,
     /// Keep the indexes here and reuse them next time [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     pub index: Option<PathBuf>,
+    /// Write the coefficients here
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// `docent calibrate-verify`
+#[derive(Debug, Args)]
+pub struct CalibrateVerify {
+    /// Claims, a JSON line each: `claim`, `label`, and `evidence_sentences` or the id of a document
+    #[arg(value_name = "FILE", required = true)]
+    pub claims: Vec<PathBuf>,
+    /// The documents that claims name: a corpus.jsonl[.gz]
+    #[arg(long, value_name = "FILE")]
+    pub corpus: Option<PathBuf>,
     /// Write the coefficients here
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

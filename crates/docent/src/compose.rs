@@ -31,6 +31,8 @@ pub struct Book {
     pub is_sample: bool,
     /// Finds passages.
     pub retriever: Retriever,
+    /// Compares meanings when answers are checked.
+    pub meaning: Option<Arc<dyn Embedder>>,
 }
 
 /// The embedder that is configured; none searches by keywords alone.
@@ -61,6 +63,7 @@ pub async fn book(settings: &Settings) -> Result<Book, Failure> {
         Err(error) => return Err(index_failure(error)),
     };
     let description = index.describe().await.map_err(index_failure)?;
+    let meaning = embedder.clone().filter(|_| settings.embedder.kind == EmbedderKind::Local);
     let embedder = matching(embedder, &description)?;
     let retriever = Retriever::new(
         Arc::new(index),
@@ -69,7 +72,7 @@ pub async fn book(settings: &Settings) -> Result<Book, Failure> {
         settings.retrieval.settings(),
         Arc::new(SystemClock),
     );
-    Ok(Book { description, is_sample, retriever })
+    Ok(Book { description, is_sample, retriever, meaning })
 }
 
 fn sample_index(embedder: Option<&dyn Embedder>) -> Result<EmbeddedIndex, Failure> {
@@ -157,6 +160,7 @@ pub fn agent(
         book.retriever.clone(),
         generator,
         sessions,
+        book.meaning.clone(),
         Arc::new(SystemClock),
         settings.agent.settings(),
     ))
@@ -176,6 +180,7 @@ pub fn session_failure(error: SessionError) -> Failure {
 pub fn ask_failure(error: AskError) -> Failure {
     match error {
         AskError::Invalid(error) => Failure::usage(error),
+        AskError::NoSuchModule(_) => Failure::usage(error).hint("`docent modules` shows those there are"),
         AskError::Retrieve(error) => retrieve_failure(error),
         AskError::Session(error) => session_failure(error),
         other => Failure::new(Exit::Failed, other),

@@ -8,6 +8,7 @@ mod compose;
 mod sample;
 mod commands;
 mod eval;
+mod plot;
 mod output;
 mod exit;
 
@@ -53,6 +54,9 @@ fn run(cli: Cli, output: Output) -> Result<(), Failure> {
             Command::Modules => commands::modules::run(&settings, &output).await,
             Command::Doctor => Ok(()),
             Command::Eval(arguments) => commands::eval::run(&settings, arguments, &output).await,
+            Command::CalibrateVerify(arguments) => {
+                commands::calibrate_verify::run(&settings, arguments, &output).await
+            }
             Command::Calibrate(arguments) => commands::calibrate::run(&settings, arguments, &output).await,
         }
     })

@@ -122,7 +122,7 @@ impl Status {
             (429, _) => GenerateError::RateLimited { retry_after: self.retry_after }.into(),
             (408 | 409 | 425 | 500.., _) => Failure::unavailable(format!("the server answered {code}")),
             (_, Some("context_length_exceeded")) => {
-                Failure::refused(format!("the conversation is too long for the model `{model}` ({code})"))
+                GenerateError::TooLong(format!("`{model}` did not accept it ({code})")).into()
             }
             (_, Some("content_filter" | "content_policy_violation")) => {
                 Failure::refused(format!("the provider's content filter stopped it ({code})"))

@@ -14,13 +14,17 @@ use serde::Deserialize;
 
 use super::{Read, SourceError};
 
-#[derive(Deserialize)]
-struct Record {
-    _id: String,
+/// A document as it stands in a corpus.
+#[derive(Debug, Deserialize)]
+pub struct Record {
+    /// Names it.
+    #[serde(rename = "_id")]
+    pub id: String,
     #[serde(default)]
     title: String,
+    /// Its words.
     #[serde(default)]
-    text: String,
+    pub text: String,
     #[serde(default)]
     url: Option<String>,
 }
@@ -31,8 +35,15 @@ pub fn is_corpus(path: &Path) -> bool {
     name.ends_with(".jsonl") || name.ends_with(".jsonl.gz")
 }
 
-/// Reads a corpus; a line that is not a document is an error, since a score would silently suffer.
+/// Reads a corpus.
 pub fn read(path: &Path) -> Result<Read, SourceError> {
+    let pages: Vec<(Document, Vec<Warning>)> = records(path)?.into_par_iter().map(document).collect();
+    let (documents, warnings): (Vec<_>, Vec<_>) = pages.into_iter().unzip();
+    Ok(Read { documents, warnings: warnings.concat(), kind: "corpus".to_owned(), ..Read::default() })
+}
+
+/// The records as they are; a line that is none is an error, since a score would silently suffer.
+pub fn records(path: &Path) -> Result<Vec<Record>, SourceError> {
     let unreadable = |source| SourceError::Unreadable { path: path.to_owned(), source };
     let file = File::open(path).map_err(unreadable)?;
     let packed = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
@@ -51,24 +62,21 @@ pub fn read(path: &Path) -> Result<Read, SourceError> {
         })?;
         records.push(record);
     }
-    let pages: Vec<(Document, Vec<Warning>)> = records.into_par_iter().map(document).collect();
-    let (documents, warnings): (Vec<_>, Vec<_>) = pages.into_iter().unzip();
-    Ok(Read { documents, warnings: warnings.concat(), kind: "corpus".to_owned(), ..Read::default() })
+    Ok(records)
 }
 
 fn document(record: Record) -> (Document, Vec<Warning>) {
     // The text of a notebook in such corpora is its Markdown.
-    let format =
-        if record._id.ends_with(".ipynb") { Some(Format::Markdown) } else { Format::of(&record._id) };
-    let flavor = if record._id.ends_with(".mdx") { Flavor::Docusaurus } else { Flavor::Plain };
+    let format = if record.id.ends_with(".ipynb") { Some(Format::Markdown) } else { Format::of(&record.id) };
+    let flavor = if record.id.ends_with(".mdx") { Flavor::Docusaurus } else { Flavor::Plain };
     let (front, parsed) = parse(format.unwrap_or(Format::Text), &record.text, flavor, &mut |_| None);
     let title = Some(record.title.trim().to_owned()).filter(|title| !title.is_empty());
     let document = Document {
-        url: record.url.unwrap_or_else(|| record._id.clone()),
+        url: record.url.unwrap_or_else(|| record.id.clone()),
         title: title.or(front.title).or(parsed.title).unwrap_or_default(),
-        module: record._id.split_once('/').map_or("corpus", |(first, _)| first).to_owned(),
+        module: record.id.split_once('/').map_or("corpus", |(first, _)| first).to_owned(),
         sections: parsed.sections,
-        id: record._id,
+        id: record.id,
     };
     (document, Vec::new())
 }

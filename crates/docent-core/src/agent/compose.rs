@@ -7,11 +7,11 @@ use std::ops::Range;
 
 use super::{Listener, NO_INFORMATION, Settings, TurnEvent, Verify};
 use crate::answer::{Citation, Sentence};
-use crate::cite::{CitationStyle, deep_link};
+use crate::cite::{deep_link, label};
 use crate::extract::Extract;
 use crate::retrieve::{Hit, Retriever};
 use crate::sources::SourceChunk;
-use crate::verify::{SUPPORTED, support};
+use crate::verify::{SUPPORTED, Verifier};
 
 /// A sentence of a draft, or a list or code block.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +47,7 @@ pub fn extracted(extracts: &[Extract], hits: &[Hit]) -> Vec<Piece> {
 /// Checks pieces one by one and keeps what passes.
 pub struct Writer<'a> {
     retriever: &'a Retriever,
+    verifier: &'a Verifier,
     settings: &'a Settings,
     listener: Listener<'a>,
     pages: HashMap<String, String>,
@@ -65,13 +66,13 @@ pub struct Written {
 
 impl<'a> Writer<'a> {
     /// A blank sheet.
-    pub fn new(retriever: &'a Retriever, settings: &'a Settings, listener: Listener<'a>) -> Self {
-        Self { retriever, settings, listener, pages: HashMap::new(), written: Written::default() }
-    }
-
-    /// Another blank sheet of the same kind.
-    pub fn fresh(&self) -> Self {
-        Self::new(self.retriever, self.settings, self.listener)
+    pub fn new(
+        retriever: &'a Retriever,
+        verifier: &'a Verifier,
+        settings: &'a Settings,
+        listener: Listener<'a>,
+    ) -> Self {
+        Self { retriever, verifier, settings, listener, pages: HashMap::new(), written: Written::default() }
     }
 
     /// Checks a piece against the passages it points at, or all when it points nowhere.
@@ -83,7 +84,7 @@ impl<'a> Writer<'a> {
             if piece.passages.is_empty() { (0..hits.len()).collect() } else { piece.passages.clone() };
         let found: Vec<(usize, f32, Range<usize>)> = match &piece.copied {
             Some(span) => pointed.iter().map(|passage| (*passage, 1.0, span.clone())).collect(),
-            None => self.supports(&piece.text, &pointed, hits),
+            None => self.supports(&piece.text, &pointed, hits).await,
         };
         let best = found.iter().map(|(_, score, _)| *score).fold(0.0, f32::max);
         let supported =
@@ -105,7 +106,8 @@ impl<'a> Writer<'a> {
                 }
             }
         }
-        let sentence = Sentence { text: piece.text, citations: ids, support: best, supported };
+        let new_paragraph = self.written.sentences.is_empty() || piece.separator.contains("\n\n");
+        let sentence = Sentence { text: piece.text, citations: ids, support: best, supported, new_paragraph };
         let cited =
             self.written.citations.iter().filter(|citation| sentence.citations.contains(&citation.id));
         (self.listener)(TurnEvent::Sentence(sentence.clone(), cited.cloned().collect()));
@@ -113,15 +115,11 @@ impl<'a> Writer<'a> {
         self.written.separators.push(piece.separator);
     }
 
-    fn supports(&self, text: &str, pointed: &[usize], hits: &[Hit]) -> Vec<(usize, f32, Range<usize>)> {
-        let check = |passage: &usize| {
-            let hit = hits.get(*passage)?;
-            let found = support(text, &[&hit.chunk.content], self.retriever.analyzer())?;
-            Some((*passage, found.score, found.span))
-        };
-        let mut found: Vec<_> = pointed.iter().filter_map(check).collect();
-        found.sort_by(|a, b| b.1.total_cmp(&a.1));
-        found
+    async fn supports(&self, text: &str, pointed: &[usize], hits: &[Hit]) -> Vec<(usize, f32, Range<usize>)> {
+        let passages: Vec<&str> =
+            pointed.iter().map(|passage| hits[*passage].chunk.content.as_str()).collect();
+        let found = self.verifier.support(text, &passages).await;
+        found.into_iter().map(|support| (pointed[support.passage], support.score, support.span)).collect()
     }
 
     /// The id of the citation of these words, new or known.
@@ -147,7 +145,7 @@ impl<'a> Writer<'a> {
         let id = self.written.citations.len() + 1;
         self.written.citations.push(Citation {
             id,
-            page_title: chunk.page_title.clone(),
+            page_title: chunk.title().to_owned(),
             heading: chunk.heading.clone(),
             url: deep_link(&chunk.url, quote, page),
             module_name: chunk.module_name.clone(),
@@ -159,8 +157,11 @@ impl<'a> Writer<'a> {
         id
     }
 
-    /// Forgets what was written; its citations too.
+    /// Forgets what was written, its citations too, and says so to whoever heard it.
     pub fn clear(&mut self) {
+        if !self.written.sentences.is_empty() {
+            (self.listener)(TurnEvent::Restart);
+        }
         self.written = Written::default();
     }
 
@@ -171,8 +172,9 @@ impl<'a> Writer<'a> {
 }
 
 impl Written {
-    /// The answer as Markdown, with its citations in this style.
-    pub fn answer(&self, style: CitationStyle) -> String {
+    /// The answer as Markdown, with its citations as configured.
+    pub fn answer(&self, settings: &Settings) -> String {
+        let style = settings.citation_style;
         let mut answer = String::new();
         for (number, (sentence, separator)) in self.sentences.iter().zip(&self.separators).enumerate() {
             if number > 0 {
@@ -187,7 +189,7 @@ impl Written {
                 answer.push_str(if place == 0 { gap } else { " " });
                 answer.push_str(&mark);
             }
-            if !sentence.supported {
+            if !sentence.supported && settings.verify == Verify::Mark {
                 answer.push_str(gap);
                 answer.push_str(UNSUPPORTED_MARK);
             }
@@ -220,7 +222,9 @@ pub fn abstention(sources: &[SourceChunk]) -> String {
         shown.push(&source.url);
         answer.push_str(&format!(
             "\n- [{}]({}) ({:.2})",
-            source.breadcrumb, source.url, source.similarity_score
+            label(&source.breadcrumb),
+            source.url,
+            source.similarity_score
         ));
     }
     answer

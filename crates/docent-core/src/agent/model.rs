@@ -3,6 +3,8 @@
 //! Invariant: at most `max_tool_rounds` rounds of tools; then the model must answer without.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -10,7 +12,8 @@ use futures_util::future::{Either, select};
 use serde_json::Value;
 
 use super::compose::{Piece, Writer, Written};
-use super::{Agent, Draft, NO_INFORMATION, RetrievalMode};
+use super::window::{Window, left_out_warning, tokens};
+use super::{Agent, Draft, NO_INFORMATION, RESERVE, RetrievalMode, too_slow};
 use crate::cite::{Addresses, take_pointers};
 use crate::clock::Clock;
 use crate::generate::{
@@ -22,9 +25,6 @@ use crate::retrieve::{Hit, RetrieveError, Retrieved};
 use crate::session::{ToolRecord, Turn};
 use crate::units::units;
 
-/// Characters of earlier turns shown to the model; the oldest go first.
-const HISTORY_BUDGET: usize = 16_000;
-
 /// Waits for `work`, but not longer than `time`.
 pub async fn within<T>(clock: &dyn Clock, time: Duration, work: impl Future<Output = T>) -> Option<T> {
     match select(Box::pin(work), clock.sleep(time)).await {
@@ -33,20 +33,36 @@ pub async fn within<T>(clock: &dyn Clock, time: Duration, work: impl Future<Outp
     }
 }
 
+/// What a model said, without what it thought: some send both in one stream.
+pub fn spoken(text: &str) -> &str {
+    match text.trim_start().strip_prefix("<think>") {
+        Some(thought) => thought.split_once("</think>").map_or("", |(_, said)| said),
+        None if "<think>".starts_with(text.trim_start()) => "",
+        None => text,
+    }
+}
+
 /// One turn of a model.
 pub struct ModelTurn<'a> {
     agent: &'a Agent,
     generator: &'a dyn Generator,
-    question: &'a Question,
+    searched: &'a Question,
     /// The passages the model has seen; passage `n` is at `n - 1`.
     hits: Vec<Hit>,
     messages: Vec<Message>,
+    /// How many of the messages are earlier turns.
+    earlier: usize,
     writer: Writer<'a>,
     usage: Usage,
     tool_calls: Vec<ToolRecord>,
-    answer: String,
-    /// How much of the answer is written.
+    removed_pointers: usize,
+    warnings: Vec<String>,
+    /// All that came in this call, thoughts included.
+    received: String,
+    /// How much of what was said is written.
     written_to: usize,
+    /// When something last came, in microseconds of the clock; read while the turn runs.
+    progress: Arc<AtomicU64>,
 }
 
 impl<'a> ModelTurn<'a> {
@@ -54,34 +70,68 @@ impl<'a> ModelTurn<'a> {
     pub fn new(
         agent: &'a Agent,
         generator: &'a dyn Generator,
-        question: &'a Question,
+        searched: &'a Question,
+        asked: &Question,
         retrieved: &Retrieved,
         history: &[Turn],
         writer: Writer<'a>,
     ) -> Self {
         let prefetch = agent.settings.retrieval_mode == RetrievalMode::Prefetch;
-        let hits = if prefetch { retrieved.hits.clone() } else { Vec::new() };
-        let mut messages = vec![Message::text(Role::System, prompt::system(&agent.settings.tool_name))];
-        messages.extend(conversation(history, agent.settings.max_history));
-        messages.push(Message::text(Role::User, prompt::question(question.text(), &hits, 1)));
+        let mut hits = if prefetch { retrieved.hits.clone() } else { Vec::new() };
+        let window = Window::new(asked, &hits, history, &agent.settings);
+        hits.truncate(window.passages);
         Self {
             agent,
             generator,
-            question,
+            searched,
             hits,
-            messages,
+            messages: window.messages,
+            earlier: window.earlier,
             writer,
             usage: Usage::default(),
             tool_calls: Vec::new(),
-            answer: String::new(),
+            removed_pointers: 0,
+            warnings: window.warnings,
+            received: String::new(),
             written_to: 0,
+            progress: Arc::new(AtomicU64::new(micros(agent.clock.now()))),
+        }
+    }
+
+    /// Runs the turn within its deadline. When it is streamed, the deadline begins anew
+    /// with everything that comes, up to the time a streamed turn may take.
+    pub async fn run_within(&mut self, start: Duration, streamed: bool) -> Result<(), GenerateError> {
+        let (clock, settings) = (self.agent.clock.clone(), &self.agent.settings);
+        let whole = if streamed { settings.stream_deadline } else { settings.deadline };
+        let end = (start + whole).saturating_sub(RESERVE);
+        let quiet = settings.deadline.saturating_sub(RESERVE);
+        let progress = self.progress.clone();
+        let mut work = Box::pin(self.run());
+        loop {
+            let heard = Duration::from_micros(progress.load(Ordering::Relaxed));
+            let until = if streamed { end.min(heard + quiet) } else { end };
+            let left = until.saturating_sub(clock.now());
+            if left.is_zero() {
+                return Err(too_slow());
+            }
+            match select(work, clock.sleep(left)).await {
+                Either::Left((ended, _)) => return ended,
+                Either::Right(((), unfinished)) => {
+                    let now = Duration::from_micros(progress.load(Ordering::Relaxed));
+                    if !streamed || now == heard {
+                        return Err(too_slow());
+                    }
+                    work = unfinished;
+                }
+            }
         }
     }
 
     /// Calls the model until it answers.
-    pub async fn run(&mut self) -> Result<(), GenerateError> {
-        for round in 0.. {
-            let settings = &self.agent.settings;
+    async fn run(&mut self) -> Result<(), GenerateError> {
+        let settings = &self.agent.settings;
+        let mut round = 0;
+        loop {
             let last = round >= settings.max_tool_rounds;
             let request = GenerateRequest {
                 messages: self.messages.clone(),
@@ -90,7 +140,16 @@ impl<'a> ModelTurn<'a> {
                 temperature: settings.temperature,
                 max_output_tokens: settings.max_output_tokens,
             };
-            let mut calls = self.call(&request).await?;
+            let mut calls = match self.call(&request).await {
+                Err(GenerateError::TooLong(_)) if self.earlier > 0 => {
+                    // Our estimate was wrong: the conversation goes, the question stays.
+                    self.messages.drain(1..=self.earlier);
+                    self.warnings.push(left_out_warning(self.earlier / 2));
+                    self.earlier = 0;
+                    continue;
+                }
+                called => called?,
+            };
             if calls.is_empty() && request.must_use_tool {
                 // It answered without looking: look for it, and let it answer again.
                 calls.push(self.obvious_call());
@@ -99,7 +158,7 @@ impl<'a> ModelTurn<'a> {
                 break;
             }
             // What it said before it had the passages is no answer.
-            let said = std::mem::take(&mut self.answer);
+            let said = spoken(&std::mem::take(&mut self.received)).to_owned();
             self.written_to = 0;
             self.writer.clear();
             self.messages.push(Message { tool_calls: calls.clone(), ..Message::text(Role::Assistant, said) });
@@ -107,9 +166,10 @@ impl<'a> ModelTurn<'a> {
                 let result = self.run_tool(call).await;
                 self.messages.push(Message::tool_result(call, result));
             }
+            round += 1;
         }
-        self.write_up_to(self.answer.len()).await;
-        if self.answer.trim().is_empty() {
+        self.write_up_to(usize::MAX).await;
+        if spoken(&self.received).trim().is_empty() {
             return Err(GenerateError::Unavailable("it sent an empty answer".to_owned()));
         }
         Ok(())
@@ -120,27 +180,35 @@ impl<'a> ModelTurn<'a> {
         let mut stream = self.generator.generate(request).await?;
         let mut calls = Vec::new();
         while let Some(event) = stream.next().await {
+            self.progress.store(micros(self.agent.clock.now()), Ordering::Relaxed);
             match event? {
                 GenerateEvent::Text(text) => {
-                    self.answer.push_str(&text);
-                    let complete = units(&self.answer).iter().rev().nth(1).map(|unit| unit.span.end);
+                    self.received.push_str(&text);
+                    let complete =
+                        units(spoken(&self.received)).iter().rev().nth(1).map(|unit| unit.span.end);
                     if let Some(end) = complete.filter(|end| *end > self.written_to) {
                         self.write_up_to(end).await;
                     }
                 }
                 GenerateEvent::ToolCalls(more) => calls.extend(more),
-                GenerateEvent::Done(usage) => {
-                    self.usage.input_tokens += usage.input_tokens;
-                    self.usage.output_tokens += usage.output_tokens;
-                }
+                GenerateEvent::Done(usage) => self.count(usage, request),
             }
         }
         Ok(calls)
     }
 
+    /// Adds what a call cost; an estimate where the provider does not say.
+    fn count(&mut self, usage: Usage, request: &GenerateRequest) {
+        let sent = || request.messages.iter().map(|message| tokens(&message.content)).sum::<usize>() as u32;
+        let estimated = usage.total() == 0;
+        self.usage.input_tokens += if estimated { sent() } else { usage.input_tokens };
+        self.usage.output_tokens +=
+            if estimated { tokens(&self.received) as u32 } else { usage.output_tokens };
+    }
+
     /// Writes the sentences of the answer that end at or before `end`.
     async fn write_up_to(&mut self, end: usize) {
-        let answer = self.answer.clone();
+        let answer = spoken(&self.received).to_owned();
         for unit in units(&answer) {
             if unit.span.end > end || unit.span.start < self.written_to {
                 continue;
@@ -152,6 +220,7 @@ impl<'a> ModelTurn<'a> {
             };
             let pointed = take_pointers(&answer[unit.span.clone()], self.hits.len(), &Seen(&self.hits));
             self.written_to = unit.span.end;
+            self.removed_pointers += pointed.removed;
             let piece = Piece {
                 separator: separator.to_owned(),
                 text: pointed.text,
@@ -166,7 +235,7 @@ impl<'a> ModelTurn<'a> {
         ToolCall {
             id: "call_0".to_owned(),
             name: self.agent.settings.tool_name.clone(),
-            arguments: serde_json::json!({ "query": self.question.text() }).to_string(),
+            arguments: serde_json::json!({ "query": self.searched.text() }).to_string(),
         }
     }
 
@@ -218,7 +287,10 @@ impl<'a> ModelTurn<'a> {
             }
         };
         let module = argument(["module", "module_filter"]).and_then(Value::as_str).map(str::to_owned);
-        let module = module.or_else(|| self.question.module().map(str::to_owned));
+        if let Some(module) = &module {
+            self.check_module(module).await.map_err(&invalid)?;
+        }
+        let module = module.or_else(|| self.searched.module().map(str::to_owned));
         let question = Question::within(MOST_TOOL_HITS, &query, top_k, threshold, module)
             .map_err(|error| invalid(error.to_string()))?;
         match self.agent.retriever.search(&question).await {
@@ -228,20 +300,39 @@ impl<'a> ModelTurn<'a> {
         }
     }
 
+    /// A module the book does not have would silently find nothing.
+    async fn check_module(&self, module: &str) -> Result<(), String> {
+        let Ok(book) = self.agent.retriever.describe().await else { return Ok(()) };
+        if book.modules.contains_key(module) {
+            return Ok(());
+        }
+        let known: Vec<&str> = book.modules.keys().map(String::as_str).collect();
+        Err(format!("there is no module `{module}`; there are {}", known.join(", ")))
+    }
+
     /// What came of it.
     pub fn finish(self) -> (Draft, Written) {
-        let declined = self.answer.contains(NO_INFORMATION);
+        let declined = spoken(&self.received).contains(NO_INFORMATION);
         let draft = Draft {
             hits: self.hits,
             usage: self.usage,
-            model: String::new(),
-            degraded: false,
-            error: None,
+            model: self.generator.model().to_owned(),
             tool_calls: self.tool_calls,
+            removed_pointers: self.removed_pointers,
+            warnings: self.warnings,
+            ..Draft::default()
         };
-        // A model that declines and then talks on has declined.
-        (draft, if declined { Written::default() } else { self.writer.finish() })
+        let mut writer = self.writer;
+        if declined {
+            // A model that declines and then talks on has declined.
+            writer.clear();
+        }
+        (draft, writer.finish())
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The addresses of the passages the model has seen.
@@ -255,24 +346,4 @@ impl Addresses for Seen<'_> {
     fn is_in_text(&self, url: &str) -> bool {
         self.0.iter().any(|hit| hit.chunk.content.contains(url))
     }
-}
-
-/// The earlier turns as messages, the newest that fit.
-fn conversation(history: &[Turn], most: usize) -> Vec<Message> {
-    let mut messages = Vec::new();
-    let mut budget = HISTORY_BUDGET;
-    for turn in history.iter().rev() {
-        let answer: Vec<&str> =
-            turn.response.sentences.iter().map(|sentence| sentence.text.as_str()).collect();
-        let answer = if answer.is_empty() { format!("{NO_INFORMATION}.") } else { answer.join(" ") };
-        let length = turn.query.len() + answer.len();
-        if messages.len() + 2 > most || length > budget {
-            break;
-        }
-        budget -= length;
-        messages.push(Message::text(Role::Assistant, answer));
-        messages.push(Message::text(Role::User, turn.query.clone()));
-    }
-    messages.reverse();
-    messages
 }

@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use uuid::Uuid;
 
-use crate::answer::{AgentResponse, Citation, Metadata, Sentence};
+use crate::answer::{AgentResponse, Citation, Metadata, Scope, Sentence};
 use crate::retrieve::Confidence;
 use crate::session::{SessionError, SessionStore, ToolRecord, Turn};
 use crate::sources::SourceChunk;
@@ -69,12 +69,14 @@ pub fn turn(query: &str) -> Turn {
                 citations: vec![1],
                 support: 1.0,
                 supported: true,
+                new_paragraph: true,
             }],
             citations: vec![citation],
             sources: Some(vec![source]),
             grounded: true,
             confidence: Confidence::High,
             relevance: 0.81,
+            scope: Scope::Section,
             model_used: "extractive".to_owned(),
             tokens_used: 0,
             retrieval_count: 1,
@@ -89,6 +91,8 @@ pub fn turn(query: &str) -> Turn {
                 chunk_count: 1,
                 cache_hit: false,
                 index_version: "0000000001".to_owned(),
+                removed_pointers: 2,
+                warnings: vec!["mind the gap".to_owned()],
             },
         },
         timestamp,

@@ -6,8 +6,9 @@ use docent_core::relevance::{Calibration, Signals};
 
 use crate::cli::Calibrate;
 use crate::compose;
-use crate::eval::answers::read_others;
+use crate::eval::answers::{self, read_others};
 use crate::eval::fit::{Example, fit, summary};
+use crate::eval::report::{Case, curve_text, risk_coverage};
 use crate::eval::{EvalBook, QuestionSet, open_index, question};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -15,7 +16,10 @@ use crate::settings::Settings;
 
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Calibrate, output: &Output) -> Result<(), Failure> {
-    let others = read_others(&arguments.others, &[])?;
+    let others = match &arguments.others {
+        Some(path) => read_others(path, &[])?,
+        None => Vec::new(),
+    };
     let mut examples = Vec::new();
     let mut names = Vec::new();
     for set in &arguments.sets {
@@ -28,13 +32,25 @@ pub async fn run(settings: &Settings, arguments: Calibrate, output: &Output) -> 
         for (_, text) in &set.queries {
             examples.push(Example { signals: signals(&book, text).await?, covered: true });
         }
+        let own = answers::read_questions(&set)?.unwrap_or_default();
+        // Where the set has no list of its own, its answers say which questions are covered.
+        for asked in own.iter().filter(|asked| asked.is_answerable() && set.queries.is_empty()) {
+            examples.push(Example { signals: signals(&book, &asked.question).await?, covered: true });
+        }
         let covered = examples.len() - before;
+        for asked in own.iter().filter(|asked| !asked.is_answerable()) {
+            examples.push(Example { signals: signals(&book, &asked.question).await?, covered: false });
+        }
         for other in others.iter().filter(|other| domain.is_empty() || other.domain != domain) {
             examples.push(Example { signals: signals(&book, &other.question).await?, covered: false });
         }
         let foreign = examples.len() - before - covered;
         output.note(format!("{}: {covered} questions it covers, {foreign} it does not", set.name()));
         names.push(format!("{} ({covered} covered, {foreign} not)", set.name()));
+    }
+    if examples.iter().all(|example| example.covered) {
+        return Err(Failure::usage("there is no question that the books do not cover")
+            .hint("name some with --others FILE: a JSON line each, with `question` and `domain`"));
     }
     let keywords: Vec<Example> = examples
         .iter()
@@ -55,6 +71,18 @@ pub async fn run(settings: &Settings, arguments: Calibrate, output: &Output) -> 
         output.note(format!("{name}, shipped: {}", summary(&before, examples, threshold)));
         output.note(format!("{name}, fitted:  {}", summary(&after, examples, threshold)));
     }
+    let cases: Vec<Case> = examples
+        .iter()
+        .map(|example| Case {
+            answerable: example.covered,
+            relevance: fitted.hybrid.probability(&example.signals),
+            ..Case::default()
+        })
+        .collect();
+    output.note(format!(
+        "\nrisk–coverage with vectors: the share of questions answered, and of those the share the book does not cover\n{}",
+        curve_text(&risk_coverage(&cases))
+    ));
     if let Some(path) = &arguments.out {
         let text = serde_json::to_string_pretty(&fitted).map_err(anyhow::Error::from)?;
         std::fs::write(path, text + "\n").map_err(|error| {

@@ -12,7 +12,8 @@ use rustyline::{Config, Context, Editor, Helper, Highlighter, Hinter, Validator}
 use uuid::Uuid;
 
 use crate::cli::Chat;
-use crate::commands::ask::{Printer, open_session};
+use crate::commands::ask::open_session;
+use crate::commands::printer::Printer;
 use crate::commands::search::check_module;
 use crate::commands::sessions;
 use crate::compose;
@@ -52,6 +53,7 @@ pub async fn run(settings: &Settings, arguments: Chat, output: &Output) -> Resul
         module: arguments.module,
         modules,
         top_k: settings.retrieval.top_k.min(10),
+        threshold: settings.retrieval.threshold,
         last: None,
         output: *output,
     };
@@ -87,6 +89,7 @@ struct Talk {
     module: Option<String>,
     modules: Vec<String>,
     top_k: usize,
+    threshold: f32,
     last: Option<AgentResponse>,
     output: Output,
 }
@@ -97,16 +100,15 @@ impl Talk {
         let question = Ask {
             query: query.to_owned(),
             top_k: self.top_k,
+            threshold: self.threshold,
             module: self.module.clone(),
             session_id: Some(self.session),
             include_sources: true,
+            streamed: true,
+            ..Ask::default()
         };
-        let printer = Printer::new(self.output);
-        let listener = |event: TurnEvent| {
-            if let TurnEvent::Sentence(sentence, citations) = event {
-                printer.sentence(&sentence, &citations);
-            }
-        };
+        let printer = Printer::new(self.output, true);
+        let listener = |event: TurnEvent| printer.hear(&event);
         tokio::select! {
             answered = self.agent.ask(&question, &listener) => match answered {
                 Ok(response) => {

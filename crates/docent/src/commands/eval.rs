@@ -1,14 +1,17 @@
-//! `docent eval`: measure retrieval on a question set.
+//! `docent eval`: measure retrieval and answers on a question set.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use docent_core::agent::Agent;
+use docent_core::agent::{self, Agent};
+use docent_core::retrieve::{self, Retriever};
 
 use crate::cli::Eval;
 use crate::compose::{self, clock};
 use crate::eval::answers::{self, Asked};
+use crate::eval::report::{self, Report};
 use crate::eval::{EvalBook, Judgements, QuestionSet, Ranking, last_question, metrics, open_index};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::settings::Settings;
 
@@ -33,6 +36,9 @@ pub async fn run(settings: &Settings, arguments: Eval, output: &Output) -> Resul
     }
     if !questions.is_empty() {
         answering(settings, &book, &questions, output).await?;
+        if let Some(path) = &arguments.report {
+            report(settings, &set, &book, &questions, path, output).await?;
+        }
     }
     Ok(())
 }
@@ -86,19 +92,59 @@ async fn rank(
     Ok(rankings)
 }
 
+/// An agent over the book, as configured.
+fn agent(settings: &Settings, book: &EvalBook, retriever: Retriever) -> Result<Agent, Failure> {
+    Ok(Agent::new(
+        retriever,
+        compose::generator(settings)?,
+        None,
+        book.meaning.clone(),
+        Arc::new(compose::SystemClock),
+        // Every question is asked once; a memory would only flatter the times.
+        agent::Settings { cached_answers: 0, ..settings.agent.settings() },
+    ))
+}
+
+/// Writes the page: what was answered, and what another threshold would have given.
+async fn report(
+    settings: &Settings,
+    set: &QuestionSet,
+    book: &EvalBook,
+    questions: &[Asked],
+    path: &Path,
+    output: &Output,
+) -> Result<(), Failure> {
+    let threshold = settings.retrieval.min_relevance_score;
+    let bold = book
+        .retriever
+        .with_settings(retrieve::Settings { min_relevance: 0.0, ..settings.retrieval.settings() });
+    let top_k = settings.retrieval.top_k.min(10);
+    let cases = answers::cases(&agent(settings, book, bold)?, questions, top_k, threshold).await?;
+    let score = answers::score(&agent(settings, book, book.retriever.clone())?, questions, top_k).await?;
+    let report = Report {
+        set: set.name(),
+        made: docent_backends::now_rfc3339(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        index_version: book.description.version.clone(),
+        pages: book.description.pages,
+        chunks: book.description.chunks,
+        figures: score.figures(),
+        cases,
+        threshold,
+    };
+    std::fs::write(path, report::html(&report))
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display())))?;
+    output.note(format!("the report is in {}", path.display()));
+    Ok(())
+}
+
 async fn answering(
     settings: &Settings,
     book: &EvalBook,
     questions: &[Asked],
     output: &Output,
 ) -> Result<(), Failure> {
-    let agent = Agent::new(
-        book.retriever.clone(),
-        compose::generator(settings)?,
-        None,
-        Arc::new(compose::SystemClock),
-        settings.agent.settings(),
-    );
+    let agent = agent(settings, book, book.retriever.clone())?;
     let score = answers::score(&agent, questions, settings.retrieval.top_k.min(10)).await?;
     if output.json {
         return output.object(&score);

@@ -10,3 +10,5 @@ pub mod modules;
 pub mod doctor;
 pub mod eval;
 pub mod calibrate;
+pub mod calibrate_verify;
+pub mod printer;

@@ -6,9 +6,11 @@ use std::path::Path;
 
 use docent_core::agent::{Agent, Ask};
 use docent_core::answer::AgentResponse;
+use docent_core::query::LONGEST_QUESTION;
 use serde::{Deserialize, Serialize};
 
 use super::QuestionSet;
+use super::report::Case;
 use crate::compose;
 use crate::exit::{Exit, Failure};
 
@@ -55,6 +57,26 @@ pub struct AnswerScore {
     pub p95_ms: f64,
 }
 
+impl AnswerScore {
+    /// Names and values, for a table.
+    pub fn figures(&self) -> Vec<(String, String)> {
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        [
+            ("questions the book covers", self.answerable.to_string()),
+            ("of those answered", percent(self.answered)),
+            ("of those with a right answer", percent(self.contains_gold)),
+            ("questions it does not cover", self.unanswerable.to_string()),
+            ("of those abstained from", percent(self.abstained)),
+            ("sentences with a citation that holds", percent(self.citation_coverage)),
+            ("quotes that are verbatim", percent(self.verbatim_quotes)),
+            ("time in the middle", format!("{:.1} ms", self.p50_ms)),
+            ("time of the slowest twentieth", format!("{:.1} ms", self.p95_ms)),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+}
+
 /// The questions of `qa.jsonl`, if the set has any.
 pub fn read_questions(set: &QuestionSet) -> Result<Option<Vec<Asked>>, Failure> {
     let path = set.folder.join("qa.jsonl");
@@ -78,15 +100,66 @@ fn read_lines(path: &Path) -> Result<Vec<Asked>, Failure> {
     super::read_text(path)?.lines().zip(1..).map(parse).collect()
 }
 
+impl Asked {
+    /// Whether the book has an answer.
+    pub fn is_answerable(&self) -> bool {
+        self.answerable
+    }
+
+    fn ask(&self, top_k: usize) -> Ask {
+        let query: String = self.question.trim().chars().take(LONGEST_QUESTION).collect();
+        Ask { query, top_k, include_sources: true, ..Ask::default() }
+    }
+
+    fn golds(&self) -> impl Iterator<Item = &String> {
+        self.answers.iter().chain(&self.answer)
+    }
+
+    /// The question with what an agent that always answers made of it. `threshold` says
+    /// whether it would have been answered.
+    fn case(&self, response: AgentResponse, threshold: f32) -> Case {
+        let judged = self.answerable && self.golds().next().is_some();
+        let supports = response.sentences.iter().map(|sentence| sentence.support);
+        let passages = response.sources.iter().flatten();
+        Case {
+            question: self.question.clone(),
+            answerable: self.answerable,
+            grounded: response.grounded && response.relevance >= threshold,
+            correct: judged.then(|| contains_gold(&response, self)),
+            relevance: response.relevance,
+            support: supports.fold(1.0, f32::min),
+            gold: self.golds().cloned().collect(),
+            passages: passages
+                .map(|source| (source.breadcrumb.clone(), source.similarity_score, source.content.clone()))
+                .collect(),
+            milliseconds: response.metadata.response_time_ms,
+            answer: response.answer,
+        }
+    }
+}
+
+/// What an agent that answers everything makes of the questions, for a report.
+pub async fn cases(
+    agent: &Agent,
+    questions: &[Asked],
+    top_k: usize,
+    threshold: f32,
+) -> Result<Vec<Case>, Failure> {
+    let mut cases = Vec::with_capacity(questions.len());
+    for asked in questions {
+        let response = agent.ask(&asked.ask(top_k), &|_| {}).await.map_err(compose::ask_failure)?;
+        cases.push(asked.case(response, threshold));
+    }
+    Ok(cases)
+}
+
 /// Asks every question and looks at the answers.
 pub async fn score(agent: &Agent, questions: &[Asked], top_k: usize) -> Result<AnswerScore, Failure> {
     let mut score = AnswerScore::default();
     let (mut sentences, mut cited, mut quotes, mut verbatim) = (0usize, 0usize, 0usize, 0usize);
     let mut times = Vec::with_capacity(questions.len());
     for asked in questions {
-        let query: String = asked.question.trim().chars().take(1000).collect();
-        let ask = Ask { query, top_k, include_sources: true, ..Ask::default() };
-        let response = agent.ask(&ask, &|_| {}).await.map_err(compose::ask_failure)?;
+        let response = agent.ask(&asked.ask(top_k), &|_| {}).await.map_err(compose::ask_failure)?;
         times.push(response.metadata.response_time_ms);
         sentences += response.sentences.len();
         cited += response
@@ -125,12 +198,7 @@ pub async fn score(agent: &Agent, questions: &[Asked], top_k: usize) -> Result<A
 fn contains_gold(response: &AgentResponse, asked: &Asked) -> bool {
     let text: Vec<&str> = response.sentences.iter().map(|sentence| sentence.text.as_str()).collect();
     let text = plain(&text.join(" "));
-    asked
-        .answers
-        .iter()
-        .chain(&asked.answer)
-        .map(|gold| plain(gold))
-        .any(|gold| !gold.is_empty() && text.contains(&gold))
+    asked.golds().map(|gold| plain(gold)).any(|gold| !gold.is_empty() && text.contains(&gold))
 }
 
 /// Lower case, letters and digits only, articles gone: as SQuAD compares.

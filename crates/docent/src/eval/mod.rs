@@ -6,6 +6,8 @@
 pub mod answers;
 pub mod fit;
 pub mod metrics;
+pub mod report;
+pub mod support;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ use std::sync::Arc;
 use docent_backends::index::embedded::EmbeddedIndex;
 use docent_backends::index::embedded::generation::SourceRecord;
 use docent_backends::ingest::{Plan, Progress, ingest};
+use docent_core::embed::Embedder;
 use docent_core::followup::rewrite;
 use docent_core::index::{Description, Index};
 use docent_core::query::{LONGEST_QUESTION, Question};
@@ -24,7 +27,7 @@ use serde::Deserialize;
 use crate::compose;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use crate::settings::Settings;
+use crate::settings::{EmbedderKind, Settings};
 
 /// How many documents a run names for each question.
 const RUN_DEPTH: usize = 100;
@@ -112,7 +115,7 @@ fn read_queries(path: &Path) -> Result<Vec<(String, String)>, Failure> {
     read_text(path)?.lines().zip(1..).map(parse).collect()
 }
 
-fn read_text(path: &Path) -> Result<String, Failure> {
+pub fn read_text(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path)
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot read {}: {error}", path.display())))
 }
@@ -123,6 +126,8 @@ pub struct EvalBook {
     pub description: Description,
     /// Finds passages in it.
     pub retriever: Retriever,
+    /// Compares meanings when answers are checked.
+    pub meaning: Option<Arc<dyn Embedder>>,
     _temporary: Option<tempfile::TempDir>,
 }
 
@@ -149,6 +154,7 @@ pub async fn open_index(
         .map_err(|error| Failure::new(Exit::Failed, error))?;
     let index = EmbeddedIndex::open(&folder).map_err(compose::index_failure)?;
     let description = index.describe().await.map_err(compose::index_failure)?;
+    let meaning = embedder.clone().filter(|_| settings.embedder.kind == EmbedderKind::Local);
     let embedder = compose::matching(embedder, &description)?;
     let retriever = Retriever::new(
         Arc::new(index),
@@ -157,7 +163,7 @@ pub async fn open_index(
         settings.retrieval.settings(),
         Arc::new(compose::SystemClock),
     );
-    Ok(EvalBook { description, retriever, _temporary: temporary })
+    Ok(EvalBook { description, retriever, meaning, _temporary: temporary })
 }
 
 impl EvalBook {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use docent_backends::generate::remote::RemoteSettings;
-use docent_core::agent::{self, RetrievalMode, Verify};
+use docent_core::agent::{self, RetrievalMode, Rewrite, Verify};
 use docent_core::cite::CitationStyle;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use super::{Settings, out_of_range};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 
 /// The model used when a key is set and no model is named.
 const DEFAULT_MODEL: &str = "gpt-4o-mini";
@@ -20,22 +20,30 @@ const DEFAULT_MODEL: &str = "gpt-4o-mini";
 pub struct Agent {
     /// Messages shown to the model.
     pub max_history: usize,
+    /// Tokens sent to the model at most, its answer included.
+    pub context_tokens: usize,
     /// Rounds of tool calls.
     pub max_tool_rounds: usize,
     /// The model's temperature.
     pub temperature: f32,
-    /// The most tokens of an answer.
+    /// The most tokens of an answer; 0 leaves it to the model.
     pub max_output_tokens: u32,
     /// The time a whole answer may take.
     pub deadline_seconds: f64,
+    /// The time an answer may take that is streamed.
+    pub stream_deadline_seconds: f64,
     /// What happens to unsupported sentences.
     pub verify: Verify,
     /// How citations look.
     pub citation_style: CitationStyle,
     /// How passages reach the model.
     pub retrieval_mode: RetrievalMode,
+    /// Who makes a follow-up stand alone.
+    pub rewrite: Rewrite,
     /// What the tool is called.
     pub tool_name: String,
+    /// Answers kept in memory for when they are asked for again; 0 keeps none.
+    pub cached_answers: usize,
 }
 
 impl Default for Agent {
@@ -43,14 +51,18 @@ impl Default for Agent {
         let settings = agent::Settings::default();
         Self {
             max_history: settings.max_history,
+            context_tokens: settings.context_tokens,
             max_tool_rounds: settings.max_tool_rounds,
             temperature: settings.temperature,
-            max_output_tokens: settings.max_output_tokens.unwrap_or(1000),
+            max_output_tokens: settings.max_output_tokens.unwrap_or(0),
             deadline_seconds: settings.deadline.as_secs_f64(),
+            stream_deadline_seconds: settings.stream_deadline.as_secs_f64(),
             verify: settings.verify,
             citation_style: settings.citation_style,
             retrieval_mode: settings.retrieval_mode,
+            rewrite: settings.rewrite,
             tool_name: settings.tool_name,
+            cached_answers: settings.cached_answers,
         }
     }
 }
@@ -60,14 +72,18 @@ impl Agent {
     pub fn settings(&self) -> agent::Settings {
         agent::Settings {
             max_history: self.max_history,
+            context_tokens: self.context_tokens,
             max_tool_rounds: self.max_tool_rounds,
             temperature: self.temperature,
-            max_output_tokens: Some(self.max_output_tokens),
+            max_output_tokens: Some(self.max_output_tokens).filter(|most| *most > 0),
             deadline: Duration::from_secs_f64(self.deadline_seconds),
+            stream_deadline: Duration::from_secs_f64(self.stream_deadline_seconds),
             verify: self.verify,
             citation_style: self.citation_style,
             retrieval_mode: self.retrieval_mode,
+            rewrite: self.rewrite,
             tool_name: self.tool_name.clone(),
+            cached_answers: self.cached_answers,
         }
     }
 
@@ -82,8 +98,27 @@ impl Agent {
         if !(0.0..=1.0).contains(&self.temperature) {
             return Err(out_of_range("agent.temperature", "0.0 and 1.0", self.temperature));
         }
-        if !(1.0..=600.0).contains(&self.deadline_seconds) {
-            return Err(out_of_range("agent.deadline_seconds", "1 and 600", self.deadline_seconds));
+        for (name, seconds) in [
+            ("agent.deadline_seconds", self.deadline_seconds),
+            ("agent.stream_deadline_seconds", self.stream_deadline_seconds),
+        ] {
+            if !(1.0..=600.0).contains(&seconds) {
+                return Err(out_of_range(name, "1 and 600", seconds));
+            }
+        }
+        if !(1000..=2_000_000).contains(&self.context_tokens) {
+            return Err(out_of_range("agent.context_tokens", "1000 and 2000000", self.context_tokens));
+        }
+        if self.max_output_tokens as usize >= self.context_tokens {
+            let range = format!("0 and agent.context_tokens ({})", self.context_tokens);
+            return Err(out_of_range("agent.max_output_tokens", &range, self.max_output_tokens));
+        }
+        if self.tool_name.is_empty()
+            || !self.tool_name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+        {
+            let message =
+                format!("agent.tool_name may only have letters, digits, _ and -, got `{}`", self.tool_name);
+            return Err(Failure::new(Exit::NotConfigured, message));
         }
         Ok(())
     }

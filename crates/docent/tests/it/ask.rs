@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use crate::support::Docent;
 
 #[test]
@@ -37,7 +39,16 @@ fn the_json_is_the_contracts() {
         (response["grounded"].as_bool(), response["model_used"].as_str()),
         (Some(true), Some("extractive"))
     );
+    let metadata = &response["metadata"];
+    let time = |name: &str| metadata[name].as_f64().filter(|time| *time >= 0.0).unwrap();
+    let parts = time("embedding_time_ms") + time("retrieval_time_ms") + time("generation_time_ms");
+    assert!(time("response_time_ms") > 0.0 && time("response_time_ms") >= parts - 0.01, "{metadata}");
+    assert_eq!((&metadata["chunk_count"], &response["retrieval_count"]), (&json!(5), &json!(5)));
+    assert_eq!((&metadata["cache_hit"], &response["scope"]), (&json!(false), &json!("book")));
+    assert!(response["timestamp"].as_str().unwrap().ends_with('Z'));
+    assert!(response["turn_id"].as_str().unwrap().parse::<uuid::Uuid>().is_ok());
     for citation in response["citations"].as_array().unwrap() {
+        assert!(["intro", "ros2"].contains(&citation["module_name"].as_str().unwrap()), "{citation}");
         let sources = response["sources"].as_array().unwrap();
         let source = sources.iter().find(|source| source["chunk_id"] == citation["chunk_id"]).unwrap();
         let (start, end) =
@@ -77,34 +88,6 @@ fn a_follow_up_is_understood_from_its_session() {
 }
 
 #[test]
-fn sessions_are_listed_exported_reset_and_deleted() {
-    let docent = Docent::new();
-    let id = docent.json(&["ask", "What is a ROS 2 node?", "--session", "new"])["session_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert_eq!(docent.json(&["sessions", "list"])[0]["title"], "What is a ROS 2 node?");
-    assert!(
-        docent
-            .ok(&["sessions", "export", &id])
-            .contains("## What is a ROS 2 node?\n\nA node is a participant")
-    );
-    docent.ok(&["sessions", "reset", &id]);
-    assert_eq!(docent.json(&["sessions", "show", &id])["turns"], serde_json::json!([]));
-    docent.ok(&["sessions", "delete", &id]);
-    docent.fails(
-        &["sessions", "show", &id],
-        1,
-        &format!("error: there is no session {id}\nhint: `docent sessions list` shows those there are"),
-    );
-    docent.fails(
-        &["sessions", "show", "x"],
-        2,
-        "error: `x` is not a session id\nhint: `docent sessions list` shows those there are",
-    );
-}
-
-#[test]
 fn limits_of_an_answer() {
     let docent = Docent::new();
     let fails = |arguments: &[&str], message: &str| {
@@ -128,4 +111,30 @@ fn a_model_that_cannot_be_reached_costs_its_prose_not_the_answer() {
     assert!(run.stdout.starts_with("A node is a participant"), "{}", run.stdout);
     assert!(run.stderr.contains("the model is unavailable"), "{}", run.stderr);
     assert!(!run.stderr.contains("1234567890") && !run.stdout.contains("1234567890"));
+}
+
+#[test]
+fn a_module_narrows_the_answer() {
+    let response = Docent::new().json(&["ask", "What is a ROS 2 node?", "--module", "vla"]);
+    let sources = response["sources"].as_array().unwrap();
+    assert!(!sources.is_empty() && sources.iter().all(|source| source["module_name"] == "vla"));
+}
+
+#[test]
+fn settings_move_the_line_between_answer_and_abstention() {
+    let strict = Docent::new().with("DOCENT_RETRIEVAL__MIN_RELEVANCE_SCORE", "1");
+    let response = strict.json(&["ask", "What is a ROS 2 node?"]);
+    assert_eq!((&response["grounded"], &response["confidence"]), (&json!(false), &json!("low")));
+    let nothing = Docent::new().with("DOCENT_RETRIEVAL__THRESHOLD", "1");
+    let response = nothing.json(&["ask", "What is a ROS 2 node?"]);
+    assert_eq!((&response["grounded"], &response["confidence"]), (&json!(false), &json!("none")));
+}
+
+#[test]
+fn a_pipe_gets_the_finished_answer_as_plain_text() {
+    let run = Docent::new().run(&["ask", "What is a ROS 2 node?", "--verbose"]);
+    assert!(!run.stdout.contains('\u{1b}'), "{}", run.stdout);
+    let states: Vec<&str> = ["received", "validating", "retrieving", "generating", "completed"].into();
+    let heard: Vec<&str> = run.stderr.lines().filter(|line| states.contains(line)).collect();
+    assert_eq!(heard, states);
 }

@@ -12,3 +12,7 @@ mod eval;
 mod ingest;
 mod search;
 mod ask;
+mod chat;
+mod hostile;
+mod model;
+mod sessions;

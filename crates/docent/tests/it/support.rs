@@ -1,7 +1,8 @@
 //! Runs `docent` in a clean environment with a data folder of its own.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -61,12 +62,16 @@ impl Docent {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Run {
-        let output = self.command(arguments).output().unwrap();
-        Run {
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-            status: output.status.code().unwrap_or(-1),
-        }
+        Run::of(self.command(arguments).output().unwrap())
+    }
+
+    /// Runs with these lines typed in.
+    pub fn run_with_input(&self, arguments: &[&str], lines: &str) -> Run {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        Run::of(child.wait_with_output().unwrap())
     }
 
     /// Runs and expects success; returns stdout.
@@ -89,6 +94,16 @@ impl Docent {
         assert_eq!(shown.trim_end(), message, "{arguments:?}");
         assert_eq!(run.status, status, "{arguments:?}");
         assert_eq!(run.stdout, "", "{arguments:?}");
+    }
+}
+
+impl Run {
+    fn of(output: Output) -> Self {
+        Self {
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            status: output.status.code().unwrap_or(-1),
+        }
     }
 }
 

@@ -1,0 +1,147 @@
+//! What the model's tool does, and what is kept of it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::embed::{EmbedError, EmbedderId, Purpose, Vector};
+use crate::index::{Candidates, Description, Index, IndexError, IndexQuery};
+use crate::testing::LetterEmbedder;
+
+const NODE: &str = "What is a node in the graph?";
+const ANSWER: &str = "A node is a participant in the graph [1].";
+
+async fn tool_answer(agent: &Agent, script: &Script) -> String {
+    let response = ask(agent, NODE).await;
+    check(&response);
+    assert!(response.grounded);
+    script.requests()[1].messages.last().unwrap().content.clone()
+}
+
+fn calling(arguments: &str) -> Arc<Script> {
+    Script::new(vec![tool("retrieve_documentation", arguments), text(ANSWER)])
+}
+
+#[tokio::test]
+async fn nothing_found_is_no_error() {
+    let script = calling("{\"query\": \"zebra\"}");
+    let answer = tool_answer(&agent(Some(script.clone()), Settings::default()), &script).await;
+    assert!(answer.contains("\"results\":[]") && answer.contains("\"total_results\":0"), "{answer}");
+    assert!(!answer.contains("\"error\""), "{answer}");
+}
+
+#[tokio::test]
+async fn the_other_names_of_arguments_are_understood() {
+    let script = calling("{\"query\": \"topic messages\", \"threshold\": 1.0}");
+    let answer = tool_answer(&agent(Some(script.clone()), Settings::default()), &script).await;
+    assert!(answer.contains("\"total_results\":0"), "{answer}");
+}
+
+#[tokio::test]
+async fn arguments_out_of_range_go_back_as_words() {
+    for (arguments, message) in [
+        ("{\"query\": \"x\", \"threshold\": 2}", "threshold must be between 0.0 and 1.0, got 2"),
+        ("{\"query\": \"x\", \"top_k\": 1.5}", "top_k must be a whole number"),
+        ("{\"query\": \"x\", \"similarity_threshold\": \"high\"}", "similarity_threshold must be a number"),
+        ("{\"query\": \"x\", \"module\": \"kitchen\"}", "there is no module `kitchen`; there are m"),
+    ] {
+        let script = calling(arguments);
+        let answer = tool_answer(&agent(Some(script.clone()), Settings::default()), &script).await;
+        assert!(answer.contains(message), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn the_tool_can_be_renamed() {
+    let script = Script::new(vec![tool("retrieve_context", "{\"query\": \"topic\"}"), text(ANSWER)]);
+    let settings = Settings { tool_name: "retrieve_context".into(), ..Settings::default() };
+    let answer = tool_answer(&agent(Some(script.clone()), settings), &script).await;
+    assert!(answer.contains("\"total_results\":1"), "{answer}");
+    let request = &script.requests()[0];
+    assert_eq!(request.tools[0].name, "retrieve_context");
+    assert!(request.messages[0].content.contains("retrieve_context"));
+}
+
+#[tokio::test]
+async fn several_calls_in_one_message_are_all_answered() {
+    let call = |id: &str, query: &str| ToolCall {
+        id: id.into(),
+        name: "retrieve_documentation".into(),
+        arguments: format!("{{\"query\": \"{query}\"}}"),
+    };
+    let both = vec![
+        Ok(GenerateEvent::ToolCalls(vec![call("a", "topic"), call("b", "water")])),
+        Ok(GenerateEvent::Done(Usage::default())),
+    ];
+    let script = Script::new(vec![both, text(ANSWER)]);
+    ask(&agent(Some(script.clone()), Settings::default()), NODE).await;
+    let messages = &script.requests()[1].messages;
+    let answered: Vec<&str> = messages.iter().filter_map(|message| message.tool_call_id.as_deref()).collect();
+    assert_eq!(answered, ["a", "b"]);
+}
+
+/// An index that works once.
+struct Flaky(MemoryIndex, AtomicUsize);
+
+#[async_trait]
+impl Index for Flaky {
+    async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError> {
+        if self.1.fetch_add(1, Ordering::Relaxed) > 0 {
+            return Err(IndexError::Damaged("gone".into()));
+        }
+        self.0.search(query).await
+    }
+
+    async fn page(&self, document_id: &str) -> Result<Vec<Arc<crate::chunk::Chunk>>, IndexError> {
+        self.0.page(document_id).await
+    }
+
+    async fn describe(&self) -> Result<Description, IndexError> {
+        self.0.describe().await
+    }
+}
+
+/// An embedder that works once.
+struct FlakyEmbedder(LetterEmbedder, AtomicUsize);
+
+#[async_trait]
+impl Embedder for FlakyEmbedder {
+    fn id(&self) -> &EmbedderId {
+        self.0.id()
+    }
+
+    fn max_tokens(&self) -> usize {
+        self.0.max_tokens()
+    }
+
+    fn batch_size(&self) -> usize {
+        self.0.batch_size()
+    }
+
+    fn count_tokens(&self, text: &str) -> usize {
+        self.0.count_tokens(text)
+    }
+
+    async fn embed(&self, texts: &[&str], purpose: Purpose) -> Result<Vec<Vector>, EmbedError> {
+        if self.1.fetch_add(1, Ordering::Relaxed) > 0 {
+            return Err(EmbedError::Unavailable("gone".into()));
+        }
+        self.0.embed(texts, purpose).await
+    }
+}
+
+#[tokio::test]
+async fn a_search_that_fails_is_told_to_the_model() {
+    let flaky_index: Retriever = retriever(Arc::new(Flaky(book(), AtomicUsize::default())), None);
+    let flaky_embedder: Arc<dyn Embedder> =
+        Arc::new(FlakyEmbedder(LetterEmbedder::default(), AtomicUsize::default()));
+    let flaky_embedder = retriever(Arc::new(book()), Some(flaky_embedder));
+    for (retriever, message) in
+        [(flaky_index, "Textbook search unavailable"), (flaky_embedder, "Embedding generation failed")]
+    {
+        let script = calling("{\"query\": \"topic\"}");
+        let clock = Arc::new(StoppedClock);
+        let agent = Agent::new(retriever, Some(script.clone()), None, None, clock, Settings::default());
+        let answer = tool_answer(&agent, &script).await;
+        assert!(answer.contains(message) && answer.contains("\"results\":[]"), "{answer}");
+    }
+}

@@ -1,0 +1,722 @@
+//! Charts as inline SVG, and the page that carries them.
+//!
+//! A page is one file that runs nothing and loads nothing, so it can be mailed, printed and opened years
+//! later. Colours live in the page's one stylesheet, so a chart follows light and dark by itself; the
+//! numbers behind it stand in a table below, for readers who cannot see it or want to copy them.
+//!
+//! Invariant: whatever the caller passes, every text is escaped and every number drawn is finite.
+
+/// What a chart says in words. The description is read aloud and stands below the title.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Caption<'a> {
+    /// Names the chart.
+    pub title: &'a str,
+    /// One or two sentences on how to read it.
+    pub description: &'a str,
+}
+
+/// One direction of a chart.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Axis<'a> {
+    /// What is measured along it.
+    pub label: &'a str,
+    /// How its values are written.
+    pub unit: Unit,
+    /// Always shown, even if no value lies there.
+    pub range: Option<(f64, f64)>,
+}
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum Unit {
+    /// As it is.
+    #[default]
+    Number,
+    /// A share of one, written as a percentage.
+    Share,
+}
+
+/// A vertical line at a value worth knowing, such as a threshold.
+#[derive(Debug, Clone, Copy)]
+pub struct Marker<'a> {
+    /// Where it stands on the x axis.
+    pub at: f64,
+    /// What it says.
+    pub label: &'a str,
+}
+
+/// A name with its points, drawn in the order given.
+#[derive(Debug, Clone)]
+pub struct Series<'a> {
+    /// Its name in the legend.
+    pub name: &'a str,
+    /// Pairs of x and y; a pair that is not finite is left out.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// One or several lines over the same axes.
+#[derive(Debug, Clone, Default)]
+pub struct Chart<'a> {
+    /// What it says in words.
+    pub caption: Caption<'a>,
+    /// To the right.
+    pub x: Axis<'a>,
+    /// Upwards.
+    pub y: Axis<'a>,
+    /// The lines.
+    pub series: Vec<Series<'a>>,
+    /// Vertical lines over them.
+    pub markers: Vec<Marker<'a>>,
+}
+
+/// How the values of one or several groups are spread over the same bins.
+#[derive(Debug, Clone, Default)]
+pub struct Histogram<'a> {
+    /// What it says in words.
+    pub caption: Caption<'a>,
+    /// What is binned.
+    pub x: Axis<'a>,
+    /// About how many bins; their edges are round numbers.
+    pub bins: usize,
+    /// Names with their values. Each group is drawn as shares of itself, so that a large group does not
+    /// hide a small one.
+    pub groups: Vec<(&'a str, Vec<f64>)>,
+    /// Vertical lines over the bins.
+    pub markers: Vec<Marker<'a>>,
+}
+
+/// A labelled horizontal bar for each row.
+#[derive(Debug, Clone, Default)]
+pub struct Bars<'a> {
+    /// What it says in words.
+    pub caption: Caption<'a>,
+    /// How the values are written, and what they are.
+    pub x: Axis<'a>,
+    /// Labels with their values, from the top.
+    pub rows: Vec<(&'a str, f64)>,
+}
+
+/// Stacked columns, one for each label; over time a label is a day.
+#[derive(Debug, Clone, Default)]
+pub struct Columns<'a> {
+    /// What it says in words.
+    pub caption: Caption<'a>,
+    /// What the height of a column is.
+    pub y: Axis<'a>,
+    /// Below the columns, from the left.
+    pub labels: Vec<&'a str>,
+    /// Names with one value for each label, from the bottom up.
+    pub layers: Vec<(&'a str, Vec<f64>)>,
+}
+
+/// Draws lines.
+pub fn line(chart: &Chart) -> String {
+    let kept: Vec<Vec<(f64, f64)>> = chart
+        .series
+        .iter()
+        .map(|series| series.points.iter().copied().filter(|(x, y)| usable(*x) && usable(*y)).collect())
+        .collect();
+    let all = || kept.iter().flatten().copied();
+    let marks = chart.markers.iter().map(|marker| marker.at);
+    let x = Scale::new(all().map(|(x, _)| x).chain(marks), &chart.x, 10, (LEFT, RIGHT));
+    let y = Scale::new(all().map(|(_, y)| y), &chart.y, 5, (BOTTOM, top(&chart.markers)));
+    let mut drawing = grid(&x, &y) + &*marker_lines(&chart.markers, &x);
+    for (number, points) in kept.iter().enumerate() {
+        let path: Vec<String> =
+            points.iter().map(|(a, b)| format!("{:.1},{:.1}", x.at(*a), y.at(*b))).collect();
+        drawing += &*format!(r#"<polyline class="line s{}" points="{}"/>"#, number % 4, path.join(" "));
+        // A dot is what shows a lone point; on a dense line it would only be noise.
+        for (a, b) in points.iter().filter(|_| points.len() <= 40) {
+            drawing += &*format!(
+                r#"<circle class="bar s{}" cx="{:.1}" cy="{:.1}" r="3"><title>{}, {}</title></circle>"#,
+                number % 4,
+                x.at(*a),
+                y.at(*b),
+                x.unit.exact(*a),
+                y.unit.exact(*b)
+            );
+        }
+    }
+    let rows = chart.series.iter().zip(&kept).flat_map(|(series, points)| {
+        let (x, y) = (x.unit, y.unit);
+        points.iter().map(move |(a, b)| [escape(series.name), x.exact(*a), y.exact(*b)])
+    });
+    // A single line needs no column to say which it is.
+    let skipped = usize::from(chart.series.len() == 1);
+    let rows = rows.map(|row| row.into_iter().skip(skipped).collect()).collect();
+    let head = ["series", chart.x.label, chart.y.label].into_iter().skip(skipped).collect();
+    let legend = chart.series.iter().map(|series| series.name).collect();
+    figure(&chart.caption, Drawn { drawing, height: HEIGHT, legend, head }, rows)
+}
+
+/// Draws how values are spread, one group beside the other. A value on an edge belongs to the bin above
+/// it, except on the last edge.
+pub fn histogram(chart: &Histogram) -> String {
+    let groups: Vec<Vec<f64>> = chart
+        .groups
+        .iter()
+        .map(|(_, values)| values.iter().copied().filter(|value| usable(*value)).collect())
+        .collect();
+    let marks = chart.markers.iter().map(|marker| marker.at);
+    let (low, high) = extent(groups.iter().flatten().copied().chain(marks), &chart.x);
+    let edges = ticks(low, high, chart.bins.clamp(1, 200));
+    let (first, last, bins) = (edges[0], edges[edges.len() - 1], edges.len() - 1);
+    let x = Scale::new([first, last].into_iter(), &Axis { range: None, ..chart.x }, 10, (LEFT, RIGHT));
+    let x = Scale { low: first, high: last, ..x };
+    let bin = |value: &f64| (((value - first) / (last - first) * bins as f64 + 1e-9) as usize).min(bins - 1);
+    let mut counts = vec![vec![0usize; bins]; groups.len()];
+    for (count, values) in counts.iter_mut().zip(&groups) {
+        values.iter().for_each(|value| count[bin(value)] += 1);
+    }
+    let share = |group: usize, bin: usize| counts[group][bin] as f64 / groups[group].len().max(1) as f64;
+    let cells = || (0..bins).flat_map(|bin| (0..groups.len()).map(move |group| (group, bin)));
+    let label = if groups.len() > 1 { "share of its kind" } else { "share" };
+    let axis = Axis { label, unit: Unit::Share, range: Some((0.0, 0.05)) };
+    let heights = cells().map(|(group, bin)| share(group, bin));
+    let y = Scale::new(heights, &axis, 5, (BOTTOM, top(&chart.markers)));
+    let step = (x.end - x.start) / bins as f64;
+    let width = 0.88 * step / groups.len().max(1) as f64;
+    let span = |bin: usize| format!("{} to {}", x.unit.exact(edges[bin]), x.unit.exact(edges[bin + 1]));
+    let told = |group: usize, bin: usize| {
+        format!("{} ({})", counts[group][bin], Unit::Share.exact(share(group, bin)))
+    };
+    let mut drawing = grid(&x, &y);
+    for (group, bin) in cells().filter(|(group, bin)| counts[*group][*bin] > 0) {
+        let left = x.start + (bin as f64 + 0.06) * step + group as f64 * width;
+        let title = format!("{}, {}: {}", escape(chart.groups[group].0), span(bin), told(group, bin));
+        drawing += &rectangle(group, left, y.at(share(group, bin)), width, y.start, &title);
+    }
+    drawing += &marker_lines(&chart.markers, &x);
+    let rows = (0..bins).filter(|_| groups.iter().any(|values| !values.is_empty())).map(|bin| {
+        let told = (0..groups.len()).map(|group| told(group, bin));
+        std::iter::once(span(bin)).chain(told).collect()
+    });
+    let legend: Vec<&str> = chart.groups.iter().map(|(name, _)| *name).collect();
+    let head = std::iter::once(chart.x.label).chain(legend.iter().copied()).collect();
+    figure(&chart.caption, Drawn { drawing, height: HEIGHT, legend, head }, rows.collect())
+}
+
+/// Draws horizontal bars. A bar without a finite value keeps its label and shows a dash.
+#[cfg_attr(not(test), expect(dead_code, reason = "drawn by the owner's report, which is to come"))]
+pub fn bars(chart: &Bars) -> String {
+    const ROW: f64 = 26.0;
+    let values = || chart.rows.iter().map(|(_, value)| *value).chain([0.0]);
+    // Without an axis there is no need for round ends: the longest bar takes all the room.
+    let (low, high) = extent(values(), &chart.x);
+    let x = Scale { low, high, ..Scale::new(values(), &chart.x, 5, (LABELS, RIGHT - 40.0)) };
+    let mut drawing = String::new();
+    for (number, (label, value)) in chart.rows.iter().enumerate() {
+        let middle = (number as f64 + 0.5) * ROW;
+        let (from, to) = (x.at(0.0), x.at(if usable(*value) { *value } else { 0.0 }));
+        let (left, width) = (from.min(to), (to - from).abs());
+        let told = x.unit.exact(*value);
+        drawing +=
+            &rectangle(0, left, middle - 8.0, width, middle + 8.0, &format!("{}: {told}", escape(label)));
+        drawing += &text("end", LABELS - 10.0, middle + 4.0, &shorten(label));
+        drawing += &text("start", left + width + 6.0, middle + 4.0, &told);
+    }
+    let rows = chart.rows.iter().map(|(label, value)| vec![escape(label), x.unit.exact(*value)]);
+    let height = ROW * chart.rows.len().max(2) as f64;
+    let drawn = Drawn { drawing, height, legend: Vec::new(), head: vec!["", chart.x.label] };
+    figure(&chart.caption, drawn, rows.collect())
+}
+
+/// Draws stacked columns. A layer that is negative or not finite takes no height.
+#[cfg_attr(not(test), expect(dead_code, reason = "drawn by the owner's report, which is to come"))]
+pub fn columns(chart: &Columns) -> String {
+    let value = |layer: usize, column: usize| {
+        chart.layers[layer].1.get(column).copied().filter(|value| usable(*value)).unwrap_or(0.0).max(0.0)
+    };
+    let count = chart.labels.len();
+    let total = |column: usize| (0..chart.layers.len()).map(|layer| value(layer, column)).sum::<f64>();
+    let y = Scale::new((0..count).map(total).chain([0.0]), &chart.y, 5, (BOTTOM, top(&[])));
+    let step = (RIGHT - LEFT) / count.max(1) as f64;
+    // A label takes about 60 units; where columns are narrower only every so many have one.
+    let every = ((60.0 / step).ceil() as usize).max(1);
+    let mut drawing = horizontal_grid(&y);
+    for (column, label) in chart.labels.iter().enumerate() {
+        let left = LEFT + column as f64 * step;
+        let mut below = 0.0;
+        for (layer, (name, _)) in
+            chart.layers.iter().enumerate().filter(|(layer, _)| value(*layer, column) > 0.0)
+        {
+            let above = below + value(layer, column);
+            let told = y.unit.exact(value(layer, column));
+            let title = format!("{}, {}: {told}", escape(label), escape(name));
+            drawing += &rectangle(layer, left + 0.1 * step, y.at(above), 0.8 * step, y.at(below), &title);
+            below = above;
+        }
+        if column % every == 0 {
+            drawing += &text("middle", left + 0.5 * step, BOTTOM + 18.0, &escape(label));
+        }
+    }
+    let rows = (0..count).map(|column| {
+        let told = (0..chart.layers.len()).map(|layer| y.unit.exact(value(layer, column)));
+        std::iter::once(escape(chart.labels[column])).chain(told).collect()
+    });
+    let legend: Vec<&str> = chart.layers.iter().map(|(name, _)| *name).collect();
+    let head = std::iter::once("").chain(legend.iter().copied()).collect();
+    figure(&chart.caption, Drawn { drawing, height: BOTTOM + 28.0, legend, head }, rows.collect())
+}
+
+/// A whole page. Title and subtitle are text; the body is HTML whose texts went through [`escape`].
+pub fn page(title: &str, subtitle: &str, body: &str) -> String {
+    let (title, subtitle) = (escape(title), escape(subtitle));
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" \
+         content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <header>\n<h1>{title}</h1>\n<p class=\"quiet\">{subtitle}</p>\n</header>\n\
+         <main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+}
+
+/// Text that is safe between tags and in quoted attributes, in HTML and in XML. Control characters,
+/// which XML has no way to write, become replacement characters.
+pub fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe += "&amp;",
+            '<' => safe += "&lt;",
+            '>' => safe += "&gt;",
+            '"' => safe += "&quot;",
+            '\'' => safe += "&#39;",
+            '\t' | '\n' | '\r' => safe.push(character),
+            '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
+            _ if character.is_control() => safe.push('\u{fffd}'),
+            _ => safe.push(character),
+        }
+    }
+    safe
+}
+
+// The drawing area, in the units of the view box.
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 696.0;
+const BOTTOM: f64 = 252.0;
+/// Where horizontal bars begin, right of their labels.
+const LABELS: f64 = 220.0;
+
+/// Where the drawing area begins, below the labels of the markers.
+fn top(markers: &[Marker]) -> f64 {
+    12.0 + 16.0 * markers.len() as f64
+}
+
+/// Beyond this, differences between numbers drown in rounding and the axis would have no ticks.
+fn usable(value: f64) -> bool {
+    value.abs() < 1e15
+}
+
+impl Unit {
+    /// With the decimals that tell one tick from the next.
+    fn tick(self, value: f64, step: f64) -> String {
+        let (value, step) = if self == Unit::Share { (100.0 * value, 100.0 * step) } else { (value, step) };
+        let decimals = (-step.log10() - 1e-9).ceil().clamp(0.0, 12.0) as usize;
+        // Adding zero turns a negative zero into a plain one.
+        self.sign(format!("{:.decimals$}", (value / step).round() * step + 0.0))
+    }
+
+    /// With as many decimals as a table needs.
+    fn exact(self, value: f64) -> String {
+        match self {
+            _ if !usable(value) => "–".to_owned(),
+            Unit::Share => self.sign(format!("{:.1}", 100.0 * value)),
+            Unit::Number => {
+                let text = format!("{value:.3}");
+                text.trim_end_matches('0').trim_end_matches('.').to_owned()
+            }
+        }
+    }
+
+    fn sign(self, number: String) -> String {
+        if self == Unit::Share { number + "\u{a0}%" } else { number }
+    }
+}
+
+/// Maps values to places along one direction.
+struct Scale<'a> {
+    low: f64,
+    high: f64,
+    ticks: Vec<f64>,
+    start: f64,
+    end: f64,
+    unit: Unit,
+    label: &'a str,
+}
+
+impl<'a> Scale<'a> {
+    fn new(
+        values: impl Iterator<Item = f64>,
+        axis: &Axis<'a>,
+        count: usize,
+        (start, end): (f64, f64),
+    ) -> Self {
+        let (low, high) = extent(values, axis);
+        let ticks = ticks(low, high, count);
+        let (low, high) = (ticks[0], ticks[ticks.len() - 1]);
+        Self { low, high, ticks, start, end, unit: axis.unit, label: axis.label }
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+    }
+
+    /// The ticks that can be seen, with their labels.
+    fn labels(&self) -> impl Iterator<Item = (f64, String)> {
+        let step = self.ticks[1] - self.ticks[0];
+        let slack = step * 1e-6;
+        let seen =
+            self.ticks.iter().filter(move |tick| (self.low - slack..=self.high + slack).contains(*tick));
+        seen.map(move |tick| (self.at(*tick), self.unit.tick(*tick, step)))
+    }
+}
+
+/// The least and the greatest, never the same.
+fn extent(values: impl Iterator<Item = f64>, axis: &Axis) -> (f64, f64) {
+    let range = axis.range.into_iter().flat_map(|(low, high)| [low, high]);
+    let usable = values.chain(range).filter(|value| usable(*value));
+    let (low, high) = usable
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+    if low > high {
+        (0.0, 1.0)
+    } else if high - low <= 1e-9 * high.abs().max(low.abs()) {
+        // Nothing but zeros is a flat start, not a middle.
+        let around = 0.1 * low.abs();
+        if low == 0.0 { (0.0, 1.0) } else { (low - around, high + around) }
+    } else {
+        (low, high)
+    }
+}
+
+/// About `count` steps of one, two or five times a power of ten, from at most `low` to at least `high`.
+fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
+    let rough = (high - low) / count as f64;
+    let power = 10f64.powf(rough.log10().floor());
+    // Without the slack a range of exactly ten tenths would get steps of two tenths.
+    let step =
+        [1.0, 2.0, 5.0].map(|step| step * power).into_iter().find(|step| *step >= rough * (1.0 - 1e-9));
+    let step = step.unwrap_or(10.0 * power);
+    let (first, last) = ((low / step + 1e-9).floor() as i64, (high / step - 1e-9).ceil() as i64);
+    (first..=last.max(first + 1)).map(|number| number as f64 * step).collect()
+}
+
+fn grid(x: &Scale, y: &Scale) -> String {
+    let mut drawing = horizontal_grid(y);
+    for (place, label) in x.labels() {
+        drawing += &*format!(r#"<path class="axis" d="M{place:.1} {BOTTOM}v4"/>"#);
+        drawing += &text("middle", place, BOTTOM + 18.0, &label);
+    }
+    drawing + &*text("middle", (LEFT + RIGHT) / 2.0, BOTTOM + 40.0, &escape(x.label))
+}
+
+fn horizontal_grid(y: &Scale) -> String {
+    let mut drawing = String::new();
+    for (place, label) in y.labels() {
+        drawing += &*format!(r#"<path class="grid" d="M{LEFT} {place:.1}H{RIGHT}"/>"#);
+        drawing += &text("end", LEFT - 8.0, place + 4.0, &label);
+    }
+    let middle = (y.start + y.end) / 2.0;
+    drawing += &*format!(r#"<path class="axis" d="M{LEFT} {BOTTOM}H{RIGHT}"/>"#);
+    drawing += &*format!(
+        r#"<text text-anchor="middle" transform="translate(14 {middle:.1}) rotate(-90)">{}</text>"#,
+        escape(y.label)
+    );
+    drawing
+}
+
+/// Labels stand above the drawing area, one row each, and turn left where the right has no room.
+fn marker_lines(markers: &[Marker], x: &Scale) -> String {
+    let mut drawing = String::new();
+    for (number, marker) in markers.iter().enumerate().filter(|(_, marker)| usable(marker.at)) {
+        let (place, row) = (x.at(marker.at), 16.0 * number as f64);
+        // The halo keeps the line visible over bars of any colour.
+        drawing += &["halo", "marker"]
+            .map(|class| format!(r#"<path class="{class}" d="M{place:.1} {row}V{BOTTOM}"/>"#))
+            .concat();
+        let (anchor, aside) = if place > (LEFT + RIGHT) / 2.0 { ("end", -6.0) } else { ("start", 6.0) };
+        drawing += &text(anchor, place + aside, row + 11.0, &escape(marker.label));
+    }
+    drawing
+}
+
+fn rectangle(series: usize, left: f64, top: f64, width: f64, bottom: f64, title: &str) -> String {
+    let (height, series) = ((bottom - top).max(0.0), series % 4);
+    format!(
+        "<rect class=\"bar s{series}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
+         height=\"{height:.1}\"><title>{title}</title></rect>"
+    )
+}
+
+/// `content` is escaped already.
+fn text(anchor: &str, x: f64, y: f64, content: &str) -> String {
+    format!(r#"<text text-anchor="{anchor}" x="{x:.1}" y="{y:.1}">{content}</text>"#)
+}
+
+/// What fits left of a bar, escaped. Characters from Hangul on are about twice as wide as Latin ones.
+fn shorten(label: &str) -> String {
+    let mut room = 32usize;
+    let fits = |character: &char| {
+        room = room.saturating_sub(if *character >= '\u{1100}' { 2 } else { 1 });
+        room > 0
+    };
+    let short: String = label.chars().take_while(fits).collect();
+    if short.len() < label.len() { escape(&short) + "…" } else { escape(&short) }
+}
+
+/// A finished drawing with what surrounds it. An empty `legend` or one of a single name is not shown.
+struct Drawn<'a> {
+    drawing: String,
+    height: f64,
+    legend: Vec<&'a str>,
+    head: Vec<&'a str>,
+}
+
+/// The drawing with its words and its table; `rows` are escaped. Without rows there is nothing to see.
+fn figure(caption: &Caption, drawn: Drawn, rows: Vec<Vec<String>>) -> String {
+    let (title, description) = (escape(caption.title), escape(caption.description));
+    let Drawn { mut drawing, mut height, legend, head } = drawn;
+    let mut data = String::new();
+    if rows.is_empty() {
+        height = 40.0;
+        drawing = text("middle", WIDTH / 2.0, 24.0, "no data");
+    } else {
+        let head: String =
+            head.iter().map(|name| format!(r#"<th scope="col">{}</th>"#, escape(name))).collect();
+        let body: String = rows
+            .iter()
+            .map(|row| {
+                format!(
+                    "<tr>{}</tr>\n",
+                    row.iter().map(|cell| format!("<td>{cell}</td>")).collect::<String>()
+                )
+            })
+            .collect();
+        data = format!(
+            "<details class=\"data\"><summary>The numbers</summary>\n<table><thead><tr>{head}</tr></thead>\n\
+             <tbody>{body}</tbody></table></details>\n"
+        );
+    }
+    let names = legend.iter().enumerate().filter(|_| legend.len() > 1 && !rows.is_empty());
+    let names: String = names
+        .map(|(number, name)| {
+            format!(r#"<span><span class="swatch s{}"></span>{}</span> "#, number % 4, escape(name))
+        })
+        .collect();
+    let legend = if names.is_empty() { names } else { format!("<p class=\"legend\">{names}</p>\n") };
+    format!(
+        "<figure>\n<figcaption><h3>{title}</h3><p class=\"quiet\">{description}</p></figcaption>\n{legend}\
+         <div class=\"plot\"><svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-label=\"{title}\" \
+         viewBox=\"0 0 {WIDTH} {height}\"><title>{title}</title><desc>{description}</desc>\
+         {drawing}</svg></div>\n{data}</figure>\n"
+    )
+}
+
+/// Dark colours are for the screen only: paper is white.
+const STYLE: &str = "
+:root { color-scheme: light dark; --page: #fdfdfc; --ink: #1d2126; --quiet: #5a6370; --rule: #dde1e6;
+  --soft: #f3f5f7; --s0: #1668c4; --s1: #b85c00; --s2: #257a5a; --s3: #8250df; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --page: #14171b; --ink: #e3e7ec; --quiet: #9aa5b1; --rule: #2e353d; --soft: #1c2126;
+    --s0: #69aeff; --s1: #ffa657; --s2: #56d3a0; --s3: #c6a3ff; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 52rem; background: var(--page);
+  color: var(--ink);
+  font: 1rem/1.55 system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif;
+  font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+h1, h2, h3 { line-height: 1.2; text-wrap: balance; margin: 0; }
+header p { max-width: none; }
+h1 { font-size: 1.9rem; letter-spacing: -0.015em; }
+h2 { font-size: 1.3rem; margin-top: 3rem; padding-top: 1.25rem; border-top: 1px solid var(--rule); }
+h3 { font-size: 1.05rem; }
+p { margin: 0.4rem 0; max-width: 42rem; }
+.quiet { color: var(--quiet); font-size: 0.9rem; }
+table { border-collapse: collapse; font-size: 0.9rem; margin: 0.75rem 0; }
+th, td { padding: 0.3rem 1.5rem 0.3rem 0; text-align: left; border-bottom: 1px solid var(--rule); }
+th { font-weight: 600; } td:last-child { padding-right: 0; }
+table.figures { width: 100%; margin-top: 1.5rem; } table.figures th { font-weight: 400; }
+table.figures td { text-align: right; font-weight: 600; }
+figure { margin: 2rem 0 0; break-inside: avoid; }
+.plot { overflow-x: auto; }
+svg { display: block; width: 100%; min-width: 32rem; height: auto; margin: 0.5rem 0; }
+svg text { fill: var(--quiet); font-size: 12px; }
+.s0 { --series: var(--s0); } .s1 { --series: var(--s1); }
+.s2 { --series: var(--s2); } .s3 { --series: var(--s3); }
+.grid, .axis { stroke: var(--rule); fill: none; } .axis { stroke: var(--quiet); }
+.line { stroke: var(--series); fill: none; stroke-width: 2; stroke-linejoin: round; }
+.line.s1 { stroke-dasharray: 7 3; } .line.s2 { stroke-dasharray: 2 3; }
+.bar { fill: var(--series); }
+.halo { stroke: var(--page); stroke-width: 3; fill: none; }
+.marker { stroke: var(--ink); stroke-dasharray: 4 2; fill: none; }
+.legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.25rem; font-size: 0.9rem; }
+.swatch { display: inline-block; width: 0.75rem; height: 0.75rem; border-radius: 2px; margin-right: 0.45rem;
+  background: var(--series); print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+summary { cursor: pointer; } .data summary { color: var(--quiet); font-size: 0.9rem; }
+.data[open] { max-height: 24rem; overflow: auto; }
+.case { border: 1px solid var(--rule); border-radius: 6px; margin: 0.6rem 0; padding: 0.6rem 0.9rem; }
+.case[open] { background: var(--soft); }
+.case summary { font-weight: 600; } .case summary .quiet { font-weight: 400; }
+.kind { color: var(--series); font-size: 0.85rem; } .case .kind { margin-right: 0.4rem; }
+dl { margin: 0.75rem 0; } dt { color: var(--quiet); font-size: 0.8rem; } dd { margin: 0 0 0.6rem; }
+.case ol { padding-left: 1.4rem; } .case li { margin: 0.6rem 0; }
+blockquote { margin: 0.2rem 0 0; padding-left: 0.8rem; border-left: 3px solid var(--rule); font-size: 0.9rem;
+  white-space: pre-wrap; }
+@media print { body { max-width: none; padding: 0; font-size: 10pt; } .data { display: none; }
+  .bar, .line { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  details.case::details-content { content-visibility: visible; block-size: auto; }
+  h2, h3 { break-after: avoid; } }
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails unless tags nest and close, attributes are quoted and no `&` stands alone. `details` and
+    /// tables are held to the same, which HTML allows.
+    fn check_well_formed(markup: &str) {
+        let mut open: Vec<&str> = Vec::new();
+        let mut rest = markup;
+        while let Some((before, after)) = rest.split_once('<') {
+            check_text(before);
+            let (tag, after) = after.split_once('>').expect("a tag ends");
+            rest = after;
+            if let Some(name) = tag.strip_prefix('/') {
+                assert_eq!(open.pop(), Some(name), "in {markup}");
+                continue;
+            }
+            let name = tag.split([' ', '/']).next().unwrap();
+            for (number, part) in tag[name.len()..].trim_end_matches('/').split('"').enumerate() {
+                let attribute = part.strip_prefix(' ').is_some_and(|name| name.ends_with('='));
+                assert!(number % 2 == 1 || part.is_empty() || attribute, "{part:?} in {tag}");
+                check_text(part);
+            }
+            if !tag.ends_with('/') {
+                open.push(name);
+            }
+        }
+        check_text(rest);
+        assert!(open.is_empty(), "{open:?} left open");
+    }
+
+    fn check_text(text: &str) {
+        assert!(!text.contains('>') && !text.contains("NaN") && !text.contains("inf"), "{text:?}");
+        for after in text.split('&').skip(1) {
+            let entity = after.split_once(';').map(|(name, _)| name);
+            assert!(matches!(entity, Some("amp" | "lt" | "gt" | "quot" | "#39")), "{text:?}");
+        }
+    }
+
+    const HOSTILE: &str = "<script>\"a\" & 'b'\u{0}</script>";
+
+    fn all_charts(values: &[f64]) -> [String; 4] {
+        let caption = Caption { title: HOSTILE, description: HOSTILE };
+        let axis = Axis { label: HOSTILE, ..Axis::default() };
+        let markers = vec![Marker { at: 0.5, label: HOSTILE }, Marker { at: f64::NAN, label: "nowhere" }];
+        let points: Vec<(f64, f64)> = values.iter().map(|value| (*value, *value)).collect();
+        let series = vec![Series { name: HOSTILE, points: points.clone() }, Series { name: "b", points }];
+        let groups = vec![(HOSTILE, values.to_vec()), ("b", values.to_vec())];
+        let rows = values.iter().map(|value| (HOSTILE, *value)).collect();
+        let labels = vec![HOSTILE; values.len()];
+        [
+            line(&Chart { caption, x: axis, y: axis, series, markers: markers.clone() }),
+            histogram(&Histogram { caption, x: axis, bins: 10, groups: groups.clone(), markers }),
+            bars(&Bars { caption, x: axis, rows }),
+            columns(&Columns { caption, y: axis, labels, layers: groups }),
+        ]
+    }
+
+    #[test]
+    fn text_is_escaped_for_tags_and_attributes() {
+        assert_eq!(escape("a<b> & \"c\" 'd'"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;");
+        assert_eq!(escape("ä\n\u{1b}[0m"), "ä\n\u{fffd}[0m");
+    }
+
+    #[test]
+    fn every_chart_is_well_formed_and_holds_no_tag_of_the_caller() {
+        let (many, huge) = (Vec::from_iter((0..500).map(|number| f64::from(number).sin())), f64::MAX);
+        for values in [&[][..], &[3.0], &[0.0], &[-1.0, 2.0], &[f64::NAN], &[1.0, huge, f64::INFINITY], &many]
+        {
+            for chart in all_charts(values) {
+                check_well_formed(&chart);
+                assert!(!chart.contains("<script"), "{chart}");
+                assert!(chart.contains("role=\"img\"") && chart.contains("<desc>"));
+            }
+        }
+    }
+
+    #[test]
+    fn without_data_a_chart_says_so() {
+        for chart in all_charts(&[]) {
+            assert!(chart.contains("no data") && !chart.contains("<table"), "{chart}");
+        }
+    }
+
+    #[test]
+    fn a_point_that_is_not_finite_is_left_out() {
+        let points = vec![(0.0, 1.0), (1.0, f64::NAN), (f64::INFINITY, 1.0), (2.0, 3.0)];
+        let chart = line(&Chart { series: vec![Series { name: "a", points }], ..Chart::default() });
+        assert_eq!(chart.matches("<circle").count(), 2);
+        assert_eq!(chart.matches("<tr>").count(), 3);
+    }
+
+    #[test]
+    fn a_lone_point_is_drawn_inside_the_area() {
+        let series = vec![Series { name: "a", points: vec![(7.0, 7.0)] }];
+        let chart = line(&Chart { series, ..Chart::default() });
+        assert!(chart.contains(&format!("cx=\"{:.1}\" cy=\"132.0\"", (LEFT + RIGHT) / 2.0)), "{chart}");
+    }
+
+    #[test]
+    fn a_histogram_counts_each_value_once_and_in_shares_of_its_group() {
+        let groups = vec![("a", vec![0.0, 0.3, 1.0, f64::NAN]), ("b", vec![0.95])];
+        let chart = histogram(&Histogram { bins: 10, groups, ..Histogram::default() });
+        assert!(
+            chart.contains("<td>0 to 0.1</td><td>1 (33.3\u{a0}%)</td><td>0 (0.0\u{a0}%)</td>"),
+            "{chart}"
+        );
+        assert!(chart.contains("<td>0.3 to 0.4</td><td>1 (33.3\u{a0}%)</td>"));
+        assert!(chart.contains("<td>0.9 to 1</td><td>1 (33.3\u{a0}%)</td><td>1 (100.0\u{a0}%)</td>"));
+    }
+
+    #[test]
+    fn ticks_are_round_and_cover_the_range() {
+        for (low, high) in
+            [(0.0, 1.0), (0.03, 0.98), (-3.0, 17.0), (0.0, 1234.0), (1e-7, 3e-7), (-9e14, 9e14)]
+        {
+            for count in [1, 5, 10, 20] {
+                let ticks = ticks(low, high, count);
+                let step = ticks[1] - ticks[0];
+                let leading = step / 10f64.powf((step.log10() + 1e-9).floor());
+                assert!([1.0, 2.0, 5.0].iter().any(|round| (leading - round).abs() < 1e-6), "{ticks:?}");
+                assert!(
+                    ticks[0] <= low + step * 1e-6 && ticks[ticks.len() - 1] >= high - step * 1e-6,
+                    "{ticks:?}"
+                );
+                assert!((2..=count + 3).contains(&ticks.len()), "{count}: {ticks:?}");
+            }
+        }
+        assert_eq!(ticks(0.0, 1.0, 5).len(), 6);
+        assert_eq!(Unit::Share.tick(0.30000000000000004, 0.1), "30\u{a0}%");
+        assert_eq!(Unit::Number.tick(-0.0, 0.05), "0.00");
+    }
+
+    #[test]
+    fn long_labels_are_cut_by_their_width() {
+        assert_eq!(shorten("short"), "short");
+        assert_eq!(shorten(&"x".repeat(40)).chars().count(), 32);
+        assert_eq!(shorten(&"字".repeat(40)).chars().count(), 16);
+    }
+
+    #[test]
+    fn a_page_loads_nothing_and_runs_nothing() {
+        let page = page("a < b", "today", "<p>body</p>");
+        assert!(page.contains("content=\"default-src 'none'; style-src 'unsafe-inline'\""));
+        assert!(page.contains("<h1>a &lt; b</h1>") && page.contains("<p>body</p>"));
+        assert!(!page.contains("<script") && !page.contains("<link") && !page.contains("url("));
+    }
+}
