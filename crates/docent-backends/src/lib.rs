@@ -9,6 +9,7 @@ pub mod ingest;
 pub mod generate;
 pub mod session;
 pub mod resilience;
+pub mod clock;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

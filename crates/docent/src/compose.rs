@@ -1,23 +1,19 @@
 //! Puts the parts together as configured. The only file that names concrete types.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
+use docent_backends::clock::SystemClock;
 use docent_backends::embed::local::LocalEmbedder;
 use docent_backends::generate::remote::RemoteGenerator;
 use docent_backends::index::embedded::EmbeddedIndex;
 use docent_backends::session::memory::MemorySessions;
 use docent_backends::session::sql::SqlSessions;
 use docent_core::agent::{Agent, AskError};
-use docent_core::clock::Clock;
 use docent_core::embed::{EmbedError, Embedder};
 use docent_core::generate::Generator;
 use docent_core::index::{Description, Index, IndexError};
 use docent_core::retrieve::{RetrieveError, Retriever};
 use docent_core::session::{SessionError, SessionStore};
-use uuid::Uuid;
 
 use crate::exit::{Exit, Failure};
 use crate::sample;
@@ -100,34 +96,6 @@ pub fn matching(
         }
         // An index without vectors, or no embedder: keywords alone.
         _ => Ok(None),
-    }
-}
-
-/// Time since the program first asked.
-pub fn clock() -> Duration {
-    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
-}
-
-/// The machine's clock.
-#[derive(Debug)]
-pub struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now(&self) -> Duration {
-        clock()
-    }
-
-    fn timestamp(&self) -> String {
-        docent_backends::now_rfc3339()
-    }
-
-    fn sleep(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(tokio::time::sleep(time))
-    }
-
-    fn new_id(&self) -> Uuid {
-        Uuid::new_v4()
     }
 }
 

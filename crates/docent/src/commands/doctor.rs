@@ -1,6 +1,7 @@
 //! `docent doctor`: check everything a command would need, and say what to do.
 
 use std::path::Path;
+use std::time::Instant;
 
 use docent_backends::index::embedded::generation;
 use secrecy::{ExposeSecret, SecretString};
@@ -101,10 +102,10 @@ fn configuration() -> Finding {
 }
 
 fn model(settings: &Settings) -> Finding {
-    let start = compose::clock();
+    let start = Instant::now();
     match compose::embedder(settings) {
         Ok(Some(embedder)) => {
-            let took = (compose::clock() - start).as_millis();
+            let took = (Instant::now() - start).as_millis();
             Finding::good("embedder", format!("{} loaded in {took} ms", embedder.id()))
         }
         Ok(None) => Finding::warning(

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
+use docent_backends::clock::SystemClock;
 use docent_core::agent::{self, Agent};
 use docent_core::retrieve::{self, Retriever};
 
 use crate::cli::Eval;
-use crate::compose::{self, clock};
+use crate::compose;
 use crate::eval::answers::{self, Asked};
 use crate::eval::report::{self, Report};
 use crate::eval::{EvalBook, Judgements, QuestionSet, Ranking, last_question, metrics, open_index};
@@ -18,9 +20,9 @@ use crate::settings::Settings;
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Eval, output: &Output) -> Result<(), Failure> {
     let set = QuestionSet::read(&arguments.folder)?;
-    let start = clock();
+    let start = Instant::now();
     let book = open_index(settings, &set, arguments.index.as_deref(), output).await?;
-    let ingested = clock();
+    let ingested = Instant::now();
     output.note(format!(
         "{} documents in {} passages, read in {:.1} s",
         book.description.pages,
@@ -50,9 +52,9 @@ async fn retrieval(
     output: &Output,
 ) -> Result<(), Failure> {
     let judged = set.judgements()?;
-    let start = clock();
+    let start = Instant::now();
     let rankings = rank(book, &set.queries, &judged).await?;
-    let searched = clock();
+    let searched = Instant::now();
     if let Some(path) = &arguments.run {
         let run: String = rankings.iter().map(Ranking::trec).collect();
         std::fs::write(path, run).map_err(|error| {
@@ -99,7 +101,7 @@ fn agent(settings: &Settings, book: &EvalBook, retriever: Retriever) -> Result<A
         compose::generator(settings)?,
         None,
         book.meaning.clone(),
-        Arc::new(compose::SystemClock),
+        Arc::new(SystemClock),
         // Every question is asked once; a memory would only flatter the times.
         agent::Settings { cached_answers: 0, ..settings.agent.settings() },
     ))

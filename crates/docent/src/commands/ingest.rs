@@ -1,6 +1,7 @@
 //! `docent ingest`: read a book into the index.
 
 use std::sync::Mutex;
+use std::time::Instant;
 
 use docent_backends::index::embedded::generation::{self, SourceRecord};
 use docent_backends::ingest::{Changes, IngestError, Plan, Progress, Report, ingest};
@@ -10,7 +11,7 @@ use docent_core::language::Language;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::Ingest;
-use crate::compose::{self, clock};
+use crate::compose;
 use crate::exit::{Exit, Failure};
 use crate::output::{FAINT, Output, STRONG};
 use crate::settings::Settings;
@@ -21,9 +22,9 @@ pub async fn run(settings: &Settings, arguments: Ingest, output: &Output) -> Res
     let plan =
         Plan { sources: sources(settings, &arguments, &folder)?, language: language(settings, &arguments)? };
     let embedder = compose::embedder(settings)?;
-    let start = clock();
+    let start = Instant::now();
     let report = ingest(&folder, embedder.as_deref(), &plan, &Bars::new(output)).await.map_err(explain)?;
-    let seconds = (clock() - start).as_secs_f64();
+    let seconds = (Instant::now() - start).as_secs_f64();
     if output.json {
         return output.object(&report);
     }

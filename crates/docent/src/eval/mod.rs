@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use docent_backends::clock::SystemClock;
 use docent_backends::index::embedded::EmbeddedIndex;
 use docent_backends::index::embedded::generation::SourceRecord;
 use docent_backends::ingest::{Plan, Progress, ingest};
@@ -161,7 +162,7 @@ pub async fn open_index(
         embedder,
         description.language,
         settings.retrieval.settings(),
-        Arc::new(compose::SystemClock),
+        Arc::new(SystemClock),
     );
     Ok(EvalBook { description, retriever, meaning, _temporary: temporary })
 }

@@ -1,0 +1,207 @@
+// The numbered marks after a sentence, and the card that shows the words it rests on.
+//
+// A card stands in the document right after its mark, so that Tab and a screen
+// reader's cursor walk from the mark into the card and on. Hovering or focusing a mark
+// shows the card; pressing it keeps the card open until Escape or a press elsewhere.
+//
+// Invariant: the highlighted words are the citation's quote, verbatim, whether or not
+// the passage around them is known.
+
+import { bookLink, element, followable, icon, iconButton, readableAddress, scrollable } from "./elements.js";
+import * as floating from "./floating.js";
+
+const OPEN_AFTER = 120;
+const CLOSE_AFTER = 260;
+const CONTEXT = 260;
+
+/**
+ * A mark for one citation. `source` is the passage it quotes, or undefined when the
+ * server did not send it; `description` is the id of an element that holds the quote.
+ */
+export function citationMark(citation, source, description) {
+  const mark = element(
+    "button",
+    {
+      type: "button",
+      class: "citation",
+      "data-testid": "citation",
+      "aria-label": `Citation ${citation.id}: ${whereabouts(citation, source).join(", ")}`,
+      "aria-describedby": description,
+      "aria-haspopup": "dialog",
+      "aria-expanded": "false",
+    },
+    String(citation.id),
+  );
+  new Card(mark, citation, source);
+  return mark;
+}
+
+/** The page and the headings of a citation, outermost first, without repeating the page. */
+export function whereabouts(citation, source) {
+  const headings = source?.heading_hierarchy?.length ? source.heading_hierarchy : [citation.heading];
+  return [citation.page_title, ...headings.filter((heading) => heading && heading !== citation.page_title)];
+}
+
+/** A link to the cited words, or their address as text when a browser cannot go there. */
+export function openInBook(url) {
+  if (!followable(url)) return element("span", { class: "address" }, readableAddress(url));
+  return bookLink(url, { class: "open-in-book" }, "Open in the book", icon("outside"));
+}
+
+/**
+ * The passage cut in three: before the quote, the quote, after it. Offsets count UTF-8
+ * bytes, so the passage is cut as bytes, not as JavaScript's UTF-16 units.
+ */
+export function cutPassage(citation, source) {
+  const alone = { before: "", quote: citation.quote, after: "" };
+  if (!source?.content) return alone;
+  const bytes = new TextEncoder().encode(source.content);
+  const text = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
+  if (text(citation.start, citation.end) === citation.quote) {
+    return { before: text(0, citation.start), quote: citation.quote, after: text(citation.end, bytes.length) };
+  }
+  const found = source.content.indexOf(citation.quote);
+  if (found < 0) return alone;
+  return {
+    before: source.content.slice(0, found),
+    quote: citation.quote,
+    after: source.content.slice(found + citation.quote.length),
+  };
+}
+
+class Card {
+  constructor(mark, citation, source) {
+    this.mark = mark;
+    this.citation = citation;
+    this.source = source;
+    this.card = null;
+    this.pinned = false;
+    this.timer = null;
+    // Closing gives the focus back to the mark, and that focus must not open it again.
+    this.closing = false;
+
+    const hover = { enter: (event) => this.#hovered(event), leave: () => this.#left() };
+    mark.addEventListener("pointerenter", hover.enter);
+    mark.addEventListener("pointerleave", hover.leave);
+    mark.addEventListener("focus", () => {
+      if (!this.closing && mark.matches(":focus-visible")) this.#open();
+    });
+    mark.addEventListener("focusout", (event) => this.#focusMoved(event));
+    mark.addEventListener("click", (event) => this.#pressed(event));
+    this.hover = hover;
+  }
+
+  #open() {
+    clearTimeout(this.timer);
+    if (this.card) return;
+    this.card = this.#build();
+    this.card.addEventListener("pointerenter", () => clearTimeout(this.timer));
+    this.card.addEventListener("pointerleave", this.hover.leave);
+    this.card.addEventListener("focusout", (event) => this.#focusMoved(event));
+    this.mark.after(this.card);
+    this.mark.setAttribute("aria-expanded", "true");
+    floating.show(this.card, this.mark, { sheet: true, onHide: (reason) => this.#gone(reason) });
+  }
+
+  #gone(reason) {
+    clearTimeout(this.timer);
+    this.closing = reason === "escape" || reason === "closed";
+    this.card.remove();
+    this.card = null;
+    this.pinned = false;
+    this.mark.setAttribute("aria-expanded", "false");
+    setTimeout(() => (this.closing = false));
+  }
+
+  #close() {
+    if (this.card && floating.isShown(this.card)) floating.hide("closed");
+  }
+
+  #hovered(event) {
+    if (event.pointerType !== "mouse") return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.#open(), OPEN_AFTER);
+  }
+
+  #left() {
+    clearTimeout(this.timer);
+    if (this.pinned) return;
+    this.timer = setTimeout(() => {
+      const focused = this.card?.contains(document.activeElement) || this.mark.matches(":focus-visible");
+      if (!focused) this.#close();
+    }, CLOSE_AFTER);
+  }
+
+  #focusMoved(event) {
+    const to = event.relatedTarget;
+    // Focus that went nowhere is a press on plain text or another window, not a departure.
+    if (to && to !== this.mark && !this.card?.contains(to)) this.#close();
+  }
+
+  #pressed(event) {
+    if (this.pinned) {
+      this.#close();
+      return;
+    }
+    this.#open();
+    this.pinned = true;
+    // A press from the keyboard asks to go in; the pointer is there already.
+    if (event.detail === 0) this.card.focus();
+  }
+
+  #build() {
+    const { citation, source } = this;
+    const [page, ...headings] = whereabouts(citation, source);
+    const { before, quote, after } = cutPassage(citation, source);
+    // Spans throughout: the card stands inside a paragraph, where blocks are not allowed.
+    const passage = element(
+      "span",
+      { class: "card-passage", "data-testid": "citation-passage" },
+      shortenedStart(before),
+      element("mark", { "data-testid": "citation-quote" }, quote),
+      shortenedEnd(after),
+    );
+    scrollable(passage, "Passage");
+    return element(
+      "span",
+      {
+        class: "card",
+        role: "dialog",
+        tabindex: "-1",
+        "aria-label": `Citation ${citation.id}, ${page}`,
+        "data-testid": "citation-card",
+      },
+      element(
+        "span",
+        { class: "card-head" },
+        element(
+          "span",
+          { class: "card-where" },
+          element("span", { class: "card-page" }, page),
+          headings.length > 0 && element("span", { class: "card-path" }, headings.join(" › ")),
+        ),
+        iconButton("close", "Close", { class: "quiet", click: () => this.#dismiss() }),
+      ),
+      passage,
+      element("span", { class: "card-foot" }, openInBook(citation.url), element("span", { class: "module" }, citation.module_name)),
+    );
+  }
+
+  #dismiss() {
+    const focused = this.card.contains(document.activeElement);
+    this.#close();
+    if (focused) this.mark.focus();
+  }
+}
+
+/** The end of the text before a quote, cut between words. */
+function shortenedStart(text) {
+  if (text.length <= CONTEXT) return text.trimStart();
+  return `… ${text.slice(-CONTEXT).replace(/^\S*\s+/, "")}`;
+}
+
+/** The beginning of the text after a quote, cut between words. */
+function shortenedEnd(text) {
+  if (text.length <= CONTEXT) return text.trimEnd();
+  return `${text.slice(0, CONTEXT).replace(/\s+\S*$/, "")} …`;
+}

@@ -1,0 +1,87 @@
+// The box a question is typed in.
+//
+// Invariant: a question leaves the box only when it has 1 to 1000 characters and
+// nothing is being answered; otherwise it stays there, unchanged.
+
+import { element } from "./elements.js";
+
+const LIMIT = 1000;
+const NEAR_LIMIT = 850;
+
+export class Composer {
+  /** `form` holds the elements named below; `onAsk` gets a question, `onStop` nothing. */
+  constructor(form, { onAsk, onStop }) {
+    this.form = form;
+    this.onAsk = onAsk;
+    this.question = form.querySelector("#question");
+    this.count = form.querySelector("#question-count");
+    this.module = form.querySelector("#module");
+    this.moduleLabel = form.querySelector("#module-label");
+    this.sendButton = form.querySelector("#send");
+    this.stopButton = form.querySelector("#stop");
+    this.busy = false;
+
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#submit();
+    });
+    this.question.addEventListener("keydown", (event) => {
+      // While an input method is composing, Enter accepts its suggestion.
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.#submit();
+    });
+    this.question.addEventListener("input", () => this.#changed());
+    this.stopButton.addEventListener("click", onStop);
+    this.#changed();
+  }
+
+  /** The part of the book to search, or undefined for all of it. */
+  get chosenModule() {
+    return this.module.value || undefined;
+  }
+
+  offerModules(modules) {
+    const options = modules.map(({ name, label }) => element("option", { value: name }, label || name));
+    this.module.replaceChildren(element("option", { value: "" }, "Whole book"), ...options);
+    this.moduleLabel.hidden = modules.length < 2;
+  }
+
+  /** While answering, the button to send becomes the button to stop. */
+  setBusy(busy) {
+    const focused = document.activeElement === this.sendButton || document.activeElement === this.stopButton;
+    this.busy = busy;
+    this.sendButton.hidden = busy;
+    this.stopButton.hidden = !busy;
+    if (focused) (busy ? this.stopButton : this.question).focus();
+  }
+
+  focus() {
+    this.question.focus({ preventScroll: true });
+  }
+
+  #submit() {
+    const text = this.question.value.trim();
+    if (this.busy || !text || lengthOf(text) > LIMIT) return;
+    this.question.value = "";
+    this.#changed();
+    this.onAsk(text);
+  }
+
+  #changed() {
+    const length = lengthOf(this.question.value.trim());
+    const over = length > LIMIT;
+    this.count.textContent = length >= NEAR_LIMIT ? `${length} of ${LIMIT}${over ? ", too long" : ""}` : "";
+    this.count.classList.toggle("over", over);
+    this.question.setAttribute("aria-invalid", String(over));
+    // Not `disabled`: a button that loses the focus while one types is worse than one that waits.
+    this.sendButton.setAttribute("aria-disabled", String(length === 0 || over));
+    this.question.style.height = "auto";
+    this.question.style.height = `${Math.min(this.question.scrollHeight, window.innerHeight * 0.35)}px`;
+  }
+}
+
+/** Characters as the server counts them: code points, not UTF-16 units. */
+function lengthOf(text) {
+  return [...text].length;
+}

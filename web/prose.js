@@ -1,0 +1,178 @@
+// Turn the sentences of an answer into paragraphs, lists and code with their marks.
+//
+// Invariant: only `sentence.html`, which the server sanitised, is ever parsed as HTML,
+// and even there nothing may load or lead outside http and https.
+
+import { citationMark } from "./citation.js";
+import { element, followable, icon, iconButton, scrollable } from "./elements.js";
+
+const BLOCKS = new Set("P UL OL DL PRE TABLE BLOCKQUOTE H1 H2 H3 H4 H5 H6 HR DIV".split(" "));
+let answers = 0;
+
+/** The body of one answer. */
+export class Prose {
+  constructor() {
+    answers += 1;
+    this.name = `answer-${answers}`;
+    this.root = element("div", { class: "prose", "data-testid": "prose" });
+    // What a screen reader reads when a mark has the focus; a reference may point at hidden text.
+    this.quotes = element("div", { hidden: true });
+    this.element = element("div", { class: "prose-with-quotes" }, this.root, this.quotes);
+    this.texts = [];
+  }
+
+  /** Throws everything away; another draft follows. */
+  clear() {
+    this.root.replaceChildren();
+    this.quotes.replaceChildren();
+    this.texts = [];
+  }
+
+  /** Whether exactly these sentences are shown. */
+  shows(sentences) {
+    return sentences.length === this.texts.length && sentences.every((sentence, index) => sentence.text === this.texts[index]);
+  }
+
+  /** Appends a checked sentence and returns its words as they are read aloud. */
+  add(sentence, citations, sources) {
+    this.texts.push(sentence.text);
+    const content = parse(sentence);
+    const spoken = content.textContent.trim().replace(/\s+/g, " ");
+    const isBlock = [...content.children].some((child) => BLOCKS.has(child.tagName));
+    const shown = element(isBlock ? "div" : "span", {
+      class: isBlock ? "sentence block" : "sentence",
+      "data-testid": "sentence",
+      "data-supported": String(sentence.supported),
+    });
+    const words = element(isBlock ? "div" : "span", { class: "words" }, content);
+    shown.append(words);
+    const tail = this.#tail(sentence, citations, sources);
+    (isBlock ? placeForTail(words) : shown).append(...tail);
+    this.#place(shown, isBlock, sentence.new_paragraph);
+    if (isBlock) finishBlocks(words);
+    return sentence.supported ? spoken : `${spoken} (Not supported by the book.)`;
+  }
+
+  #place(shown, isBlock, newParagraph) {
+    if (isBlock) {
+      this.root.append(shown);
+      return;
+    }
+    const last = this.root.lastElementChild;
+    if (!newParagraph && last?.tagName === "P") last.append(" ", shown);
+    else this.root.append(element("p", {}, shown));
+  }
+
+  #tail(sentence, citations, sources) {
+    const marks = sentence.citations
+      .map((id) => citations.find((citation) => citation.id === id))
+      .filter(Boolean)
+      .map((citation) => {
+        const source = sources.find((candidate) => candidate.chunk_id === citation.chunk_id);
+        return citationMark(citation, source, this.#describe(citation));
+      });
+    // The word joiner keeps a mark on the line of the word it follows; the note may have a line of its own.
+    const tail = [];
+    if (marks.length > 0) tail.push(element("span", { class: "marks" }, "\u2060", marks));
+    if (!sentence.supported) tail.push(" ", unsupportedNote());
+    return tail;
+  }
+
+  #describe(citation) {
+    const id = `${this.name}-quote-${citation.id}`;
+    if (![...this.quotes.children].some((quote) => quote.id === id)) {
+      this.quotes.append(element("span", { id }, citation.quote));
+    }
+    return id;
+  }
+}
+
+function unsupportedNote() {
+  return element("span", { class: "unsupported", "data-testid": "unsupported" }, icon("warning"), "not supported by the book");
+}
+
+function parse(sentence) {
+  const template = document.createElement("template");
+  if (!sentence.html) {
+    template.content.append(sentence.text);
+    return template.content;
+  }
+  template.innerHTML = sentence.html;
+  const { content } = template;
+  // A paragraph alone is an inline sentence in its wrapping.
+  if (content.children.length === 1 && content.firstElementChild.tagName === "P" && content.textContent.trim() === content.firstElementChild.textContent.trim()) {
+    content.firstElementChild.replaceWith(...content.firstElementChild.childNodes);
+  }
+  // The page may not load pictures from elsewhere; their description stands in.
+  for (const picture of content.querySelectorAll("img")) picture.replaceWith(picture.alt);
+  for (const link of content.querySelectorAll("a")) {
+    if (followable(link.getAttribute("href"))) {
+      link.target = "_blank";
+      link.rel = "noopener";
+    } else {
+      link.replaceWith(...link.childNodes);
+    }
+  }
+  return content;
+}
+
+/** Where the marks of a block go: the end of its last words, or below code and tables. */
+function placeForTail(words) {
+  let last = words.lastElementChild;
+  while (last && /^(UL|OL|BLOCKQUOTE)$/.test(last.tagName) && last.lastElementChild) last = last.lastElementChild;
+  return last && /^(P|LI|H[1-6])$/.test(last.tagName) ? last : words;
+}
+
+/** Code can be copied; code and tables scroll, and by keyboard too when they are too wide. */
+function finishBlocks(words) {
+  for (const code of words.querySelectorAll("pre")) {
+    const frame = element("div", { class: "code" });
+    code.replaceWith(frame);
+    const copy = iconButton("copy", "Copy code", { class: "quiet copy-code", click: () => copyText(code.textContent, copy) });
+    frame.append(code, copy);
+    scrollable(code, "Code");
+  }
+  for (const table of words.querySelectorAll("table")) {
+    const frame = element("div", { class: "table" });
+    table.replaceWith(frame);
+    frame.append(table);
+    scrollable(frame, "Table");
+  }
+}
+
+/** Copies, and shows for a moment on the button that it worked. */
+export async function copyText(text, button) {
+  let copied = true;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    copied = copyTheOldWay(text);
+  }
+  if (button.dataset.copied) return copied;
+  button.dataset.copied = "true";
+  const drawing = button.querySelector(".icon");
+  const before = drawing.cloneNode(true);
+  const label = button.getAttribute("aria-label");
+  const done = icon(copied ? "check" : "warning");
+  drawing.replaceWith(done);
+  if (label) button.setAttribute("aria-label", copied ? "Copied" : "Could not copy");
+  setTimeout(() => {
+    delete button.dataset.copied;
+    done.replaceWith(before);
+    if (label) button.setAttribute("aria-label", label);
+  }, 1600);
+  return copied;
+}
+
+/** The clipboard is closed to pages without https; a selected text area still works. */
+function copyTheOldWay(text) {
+  const area = element("textarea", { class: "visually-hidden", "aria-hidden": "true", tabindex: "-1" });
+  const focused = document.activeElement;
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const copied = document.execCommand("copy");
+  area.remove();
+  focused?.focus();
+  return copied;
+}
