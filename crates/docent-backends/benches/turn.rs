@@ -18,9 +18,7 @@ use docent_backends::ingest::{Plan, Progress, ingest};
 use docent_backends::session::sql::SqlSessions;
 use docent_core::agent::{Agent, Ask, Settings};
 use docent_core::embed::Embedder;
-use docent_core::generate::{
-    EventStream, GenerateError, GenerateEvent, GenerateRequest, Generator, Usage,
-};
+use docent_core::generate::{EventStream, GenerateError, GenerateEvent, GenerateRequest, Generator, Usage};
 use docent_core::index::Index;
 use docent_core::retrieve::{self, Retriever};
 use docent_core::session::SessionStore;
@@ -74,17 +72,17 @@ async fn main() {
     let folder = tempfile::tempdir().unwrap();
     let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sample-book");
     let embedder: Arc<dyn Embedder> = Arc::new(LocalEmbedder::bundled().unwrap());
-    let source =
-        SourceRecord { location: book.to_string_lossy().into_owned(), base_url: None, layout: None };
+    let source = SourceRecord { location: book.to_string_lossy().into_owned(), base_url: None, layout: None };
     let index = folder.path().join("index");
     ingest(&index, Some(embedder.as_ref()), &Plan { sources: vec![source], language: None }, &Quiet)
         .await
         .unwrap();
     let index: Arc<dyn Index> = Arc::new(EmbeddedIndex::open(&index).unwrap());
     let language = index.describe().await.unwrap().language;
-    for (name, generator) in
-        [("a model that takes no time", Some(Arc::new(Instantly) as Arc<dyn Generator>)), ("extractive", None)]
-    {
+    for (name, generator) in [
+        ("a model that takes no time", Some(Arc::new(Instantly) as Arc<dyn Generator>)),
+        ("extractive", None),
+    ] {
         let file = folder.path().join(format!("{}.sqlite", name.len()));
         let sessions: Arc<dyn SessionStore> = Arc::new(SqlSessions::open(&file).await.unwrap());
         let session = sessions.create().await.unwrap().session_id;

@@ -39,7 +39,7 @@ use crate::verify::Verifier;
 use compose::{Writer, Written};
 use respond::{Answered, milliseconds, source_chunks};
 
-pub use compose::UNSUPPORTED_MARK;
+pub use compose::{UNSUPPORTED_MARK, rendered};
 pub use event::{Listener, State, TurnEvent};
 pub use selection::Selection;
 pub use settings::{RetrievalMode, Rewrite, Settings, Verify};
@@ -69,6 +69,8 @@ pub struct Ask {
     pub module: Option<String>,
     /// The conversation it is part of.
     pub session_id: Option<Uuid>,
+    /// What was said before, when there is no session to remember it.
+    pub earlier: Vec<Turn>,
     /// Words of the book the question is about.
     pub selection: Option<Selection>,
     /// Whether the passages are wanted in the answer.
@@ -124,8 +126,8 @@ struct AnswerKey {
     search: SearchKey,
     asked: String,
     passages: Vec<Uuid>,
-    /// The turns the model would be shown.
-    shown: Vec<Uuid>,
+    /// The turns the model would be shown, by name or by words.
+    shown: Vec<(Uuid, String)>,
 }
 
 /// How an answer came about, before it is put into words.
@@ -172,6 +174,21 @@ impl Agent {
         answered
     }
 
+    /// Who writes answers: a model's name, or `extractive`.
+    pub fn model(&self) -> &str {
+        self.generator.as_ref().map_or(EXTRACTIVE, |generator| generator.model())
+    }
+
+    /// Whether calls of the model get through; none without a model.
+    pub fn circuit(&self) -> Option<&'static str> {
+        self.generator.as_ref().map(|generator| generator.circuit())
+    }
+
+    /// How it behaves.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// The same agent without its model, for when the model may not be used.
     pub fn without_model(&self) -> Self {
         let answers = Arc::new(Recent::new(self.settings.cached_answers));
@@ -182,7 +199,7 @@ impl Agent {
         let start = self.clock.now();
         listener(TurnEvent::State(State::Validating));
         let asked = self.question(ask).await?;
-        let history = self.history(ask.session_id).await?;
+        let history = self.history(ask).await?;
 
         let rewritten = self.rewrite(&asked, &history).await;
         let mut searched = match &rewritten.text {
@@ -209,7 +226,7 @@ impl Agent {
             asked: asked.text().to_owned(),
             passages: retrieved.hits.iter().map(|hit| hit.chunk.id).collect(),
             shown: match &self.generator {
-                Some(_) => history.iter().map(|turn| turn.turn_id).collect(),
+                Some(_) => history.iter().map(|turn| (turn.turn_id, turn.response.answer.clone())).collect(),
                 None => Vec::new(),
             },
         };

@@ -9,6 +9,7 @@ use crate::retrieve::Confidence;
 use crate::sources::SourceChunk;
 
 /// `AgentResponse` of the contract.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentResponse {
     /// Names the turn.
@@ -52,6 +53,7 @@ pub struct AgentResponse {
 }
 
 /// One sentence of an answer.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sentence {
     /// Its words; a list or a code block may be one.
@@ -65,9 +67,13 @@ pub struct Sentence {
     /// Whether it begins a new paragraph.
     #[serde(default)]
     pub new_paragraph: bool,
+    /// Its words as safe HTML, for a page that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub html: Option<String>,
 }
 
 /// The words in the book a sentence rests on.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Citation {
     /// From 1, in order of appearance.
@@ -91,6 +97,7 @@ pub struct Citation {
 }
 
 /// Timings and such.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
     /// From question to answer.
@@ -116,6 +123,7 @@ pub struct Metadata {
 }
 
 /// What an answer rests on.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {

@@ -346,7 +346,10 @@ mod tests {
         #[test]
         fn no_chunk_is_too_long_and_no_word_is_lost(blocks in prop::collection::vec(any_block(), 1..6), limit in 40usize..120) {
             let page = page(|builder| {
-                for (kind, text) in &blocks {
+                for (number, (kind, text)) in blocks.iter().enumerate() {
+                    if number % 3 == 2 {
+                        builder.heading(2, "Part", None);
+                    }
                     builder.block(*kind, text);
                 }
             });
@@ -358,8 +361,12 @@ mod tests {
                     prop_assert!(kept.contains(word), "lost {word}");
                 }
             }
-            for chunk in &chunks {
-                prop_assert!(words(&chunk.content) < limit, "{} words in {:?}", words(&chunk.content), chunk.content);
+            for (place, chunk) in chunks.iter().enumerate() {
+                let length = words(&chunk.content);
+                prop_assert!(length < limit, "{length} words in {:?}", chunk.content);
+                prop_assert!(!chunk.content.trim().is_empty());
+                prop_assert!(chunk.token_count as usize > length);
+                prop_assert_eq!(chunk.index as usize, place);
             }
         }
 

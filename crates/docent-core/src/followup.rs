@@ -146,6 +146,11 @@ mod tests {
     }
 
     #[test]
+    fn more_is_more_of_the_last_subject() {
+        check("What is Isaac Sim?", "Tell me more", Some("Tell me more (Isaac Sim)"));
+    }
+
+    #[test]
     fn without_a_conversation_nothing_is_rewritten() {
         assert_eq!(rewrite("How do I install it?", None, &Analyzer::new(Language::default())), None);
     }

@@ -130,6 +130,11 @@ pub trait Generator: Send + Sync {
     /// The model's name, as reported in answers.
     fn model(&self) -> &str;
 
+    /// Whether calls get through: `closed`, `open` or `half_open`, as of a circuit.
+    fn circuit(&self) -> &'static str {
+        "closed"
+    }
+
     /// Starts an answer. An error here means that nothing was sent to the reader yet.
     async fn generate(&self, request: &GenerateRequest) -> Result<EventStream, GenerateError>;
 }

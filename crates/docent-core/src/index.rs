@@ -25,8 +25,59 @@ pub trait Index: Send + Sync {
     /// All chunks of a page, in order; none when there is no such page.
     async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError>;
 
+    /// Every page with its sections, in the order of the book.
+    async fn outline(&self) -> Result<Vec<PageOutline>, IndexError>;
+
     /// What the index holds now.
     async fn describe(&self) -> Result<Description, IndexError>;
+}
+
+/// A page and its sections.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageOutline {
+    /// Names the page.
+    pub document_id: String,
+    /// Where it is published, without an anchor.
+    pub url: String,
+    /// Its title.
+    pub title: String,
+    /// The part of the book.
+    pub module_name: String,
+    /// Its sections that have text, in order.
+    pub sections: Vec<SectionOutline>,
+}
+
+/// A section of a page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SectionOutline {
+    /// Its heading; none for what comes before the first.
+    pub heading: Option<String>,
+    /// The page with the section's anchor.
+    pub url: String,
+}
+
+impl PageOutline {
+    /// The outline of chunks in the order of the book.
+    pub fn of<'a>(chunks: impl IntoIterator<Item = &'a Chunk>) -> Vec<Self> {
+        let mut pages: Vec<Self> = Vec::new();
+        for chunk in chunks {
+            if pages.last().is_none_or(|page| page.document_id != chunk.document_id) {
+                pages.push(Self {
+                    document_id: chunk.document_id.clone(),
+                    url: chunk.url.split('#').next().unwrap_or_default().to_owned(),
+                    title: chunk.title().to_owned(),
+                    module_name: chunk.module_name.clone(),
+                    sections: Vec::new(),
+                });
+            }
+            if let Some(page) = pages.last_mut()
+                && page.sections.last().is_none_or(|section| section.url != chunk.url)
+            {
+                page.sections.push(SectionOutline { heading: chunk.heading.clone(), url: chunk.url.clone() });
+            }
+        }
+        pages
+    }
 }
 
 /// What to look for.

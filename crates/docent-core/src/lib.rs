@@ -25,6 +25,7 @@ pub mod verify;
 pub mod cite;
 pub mod answer;
 pub mod session;
+pub mod log;
 
 pub mod language;
 pub mod terms;

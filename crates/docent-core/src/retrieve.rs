@@ -16,13 +16,14 @@ use crate::chunk::Chunk;
 use crate::clock::Clock;
 use crate::embed::{EmbedError, Embedder, Purpose, Vector};
 use crate::fuse::{Fused, Weights, fuse};
-use crate::index::{Candidates, Description, Filter, Index, IndexError, IndexQuery};
+use crate::index::{Candidates, Description, Filter, Index, IndexError, IndexQuery, PageOutline};
 use crate::language::Language;
 use crate::query::Question;
 use crate::relevance::{Calibration, Signals};
 use crate::terms::Analyzer;
 
 /// How well the book covers a question.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
@@ -147,6 +148,11 @@ impl Retriever {
     /// What the book holds now.
     pub async fn describe(&self) -> Result<Description, RetrieveError> {
         Ok(self.index.describe().await?)
+    }
+
+    /// Every page with its sections.
+    pub async fn outline(&self) -> Result<Vec<PageOutline>, RetrieveError> {
+        Ok(self.index.outline().await?)
     }
 
     /// All chunks of a page, in order.

@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use uuid::Uuid;
 
-use crate::answer::AgentResponse;
+use crate::answer::{AgentResponse, Metadata, Scope, Sentence};
+use crate::retrieve::Confidence;
 
 /// An ordered list of turns.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// Names the session.
@@ -26,6 +28,7 @@ pub struct Session {
 }
 
 /// One question and its answer, with everything that led to it.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
     /// Names the turn.
@@ -42,7 +45,49 @@ pub struct Turn {
     pub timestamp: String,
 }
 
+impl Turn {
+    /// A turn of which only the words are known.
+    pub fn told(question: &str, answer: &str) -> Self {
+        let sentence = Sentence {
+            text: answer.to_owned(),
+            citations: Vec::new(),
+            support: 0.0,
+            supported: false,
+            new_paragraph: true,
+            html: None,
+        };
+        Self {
+            turn_id: Uuid::nil(),
+            query: question.to_owned(),
+            rewritten_query: None,
+            tool_calls: Vec::new(),
+            timestamp: String::new(),
+            response: AgentResponse {
+                turn_id: Uuid::nil(),
+                session_id: None,
+                query: question.to_owned(),
+                answer: answer.to_owned(),
+                sentences: vec![sentence],
+                citations: Vec::new(),
+                sources: None,
+                grounded: false,
+                confidence: Confidence::None,
+                relevance: 0.0,
+                scope: Scope::default(),
+                model_used: String::new(),
+                tokens_used: 0,
+                retrieval_count: 0,
+                degraded: false,
+                error: None,
+                timestamp: String::new(),
+                metadata: Metadata::default(),
+            },
+        }
+    }
+}
+
 /// One retrieval by the model.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolRecord {
     /// The tool.
@@ -91,7 +136,7 @@ pub trait SessionStore: Send + Sync {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// There is no such session.
+    /// There is no such session, or turn.
     #[error("there is no session {0}")]
     NotFound(Uuid),
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::retrieve::{Confidence, Hit, Retrieved};
 
 /// `SourceChunk` of the contract.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SourceChunk {
     /// Rank, from 1.
@@ -71,13 +72,14 @@ fn chapter_id(document_id: &str) -> &str {
 }
 
 /// What a search answers, on every surface.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchResponse {
     /// The question, trimmed.
     pub query: String,
     /// The passages, best first.
     pub chunks: Vec<SourceChunk>,
-    /// How many passages were candidates.
+    /// How many passages are returned.
     pub total_found: usize,
     /// From the question to the answer.
     pub query_time_ms: f64,
@@ -103,7 +105,7 @@ impl SearchResponse {
                 .zip(1..)
                 .map(|(hit, position)| SourceChunk::new(position, hit))
                 .collect(),
-            total_found: retrieved.total_found,
+            total_found: retrieved.hits.len(),
             query_time_ms: time.as_secs_f64() * 1000.0,
             has_relevant_results: retrieved.confidence == Confidence::High,
             relevance: retrieved.relevance,

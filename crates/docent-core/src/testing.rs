@@ -2,6 +2,7 @@
 //!
 //! Invariant: a suite knows nothing of the implementation it runs against.
 
+pub mod log;
 pub mod sessions;
 
 use std::future::Future;
@@ -15,7 +16,9 @@ use uuid::Uuid;
 use crate::chunk::Chunk;
 use crate::clock::Clock;
 use crate::embed::{EmbedError, Embedder, EmbedderId, Purpose, Vector};
-use crate::index::{Candidate, Candidates, Description, Filter, Index, IndexError, IndexQuery, Module};
+use crate::index::{
+    Candidate, Candidates, Description, Filter, Index, IndexError, IndexQuery, Module, PageOutline,
+};
 use crate::language::Language;
 use crate::terms::Analyzer;
 
@@ -161,6 +164,10 @@ impl Index for MemoryIndex {
         Ok(chunks.filter(|chunk| chunk.document_id == document_id).collect())
     }
 
+    async fn outline(&self) -> Result<Vec<PageOutline>, IndexError> {
+        Ok(PageOutline::of(self.chunks.iter().map(|(chunk, _)| chunk.as_ref())))
+    }
+
     async fn describe(&self) -> Result<Description, IndexError> {
         let mut modules = std::collections::BTreeMap::<String, Module>::new();
         let mut pages = std::collections::BTreeSet::new();
@@ -252,6 +259,19 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     let page = index.page("nodes").await.unwrap();
     assert_eq!(page.iter().map(|chunk| (**chunk).clone()).collect::<Vec<_>>(), chunks[..2]);
     assert!(index.page("nowhere").await.unwrap().is_empty());
+
+    // The outline names every page and its sections once.
+    let outline = index.outline().await.unwrap();
+    let pages: Vec<(&str, &str, usize)> =
+        outline.iter().map(|page| (&*page.document_id, &*page.url, page.sections.len())).collect();
+    assert_eq!(
+        pages,
+        [
+            ("nodes", "https://x.org/nodes", 2),
+            ("topics", "https://x.org/topics", 1),
+            ("pasta", "https://x.org/pasta", 1)
+        ]
+    );
 
     // It says what it holds.
     let description = index.describe().await.unwrap();

@@ -230,6 +230,9 @@ impl Settings {
             return Err(out_of_range("retrieval.depth", "1 and 10000", retrieval.depth));
         }
         self.agent.check()?;
+        if let Some(attempts) = self.generator.attempts.filter(|attempts| !(1..=10).contains(attempts)) {
+            return Err(out_of_range("generator.attempts", "1 and 10", attempts));
+        }
         if self.embedder.kind == EmbedderKind::Onnx && self.embedder.folder.is_none() {
             return Err(Failure::new(
                 Exit::NotConfigured,

@@ -162,6 +162,14 @@ impl Generator for RemoteGenerator {
         &self.settings.model
     }
 
+    fn circuit(&self) -> &'static str {
+        match self.breaker.state() {
+            BreakerState::Closed => "closed",
+            BreakerState::Open => "open",
+            BreakerState::HalfOpen => "half_open",
+        }
+    }
+
     async fn generate(&self, request: &GenerateRequest) -> Result<EventStream, GenerateError> {
         let deadline = Instant::now() + self.settings.start_timeout;
         let begun =

@@ -194,6 +194,17 @@ async fn what_begins_well_and_breaks_off_opens_the_circuit_too() {
     assert_eq!(breaker.state(), BreakerState::Open);
 }
 
+#[test]
+fn a_wait_is_at_most_the_first_doubled_each_time_up_to_the_limit() {
+    let policy = Policy::default();
+    for (attempt, most) in [(1, 200), (2, 400), (3, 800), (5, 3200), (6, 5000), (10, 5000)] {
+        let longest = (0..200).map(|_| policy.delay(attempt)).max().unwrap();
+        assert!(longest <= Duration::from_millis(most), "{attempt}: {longest:?}");
+        // Chance shortens a wait; of so many one is nearly whole.
+        assert!(longest > Duration::from_millis(most / 2), "{attempt}: {longest:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_wait_is_as_long_as_the_service_asks() {
     let started = Instant::now();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use docent_core::log::{Feedback, LoggedTurn, TurnLog};
 use docent_core::session::{Session, SessionError, SessionStore, Turn};
 use uuid::Uuid;
 
@@ -13,6 +14,7 @@ use crate::now_rfc3339;
 #[derive(Debug, Default)]
 pub struct MemorySessions {
     shelf: Mutex<Shelf>,
+    log: Mutex<Vec<LoggedTurn>>,
 }
 
 #[derive(Debug, Default)]
@@ -108,6 +110,43 @@ impl SessionStore for MemorySessions {
     }
 }
 
+impl MemorySessions {
+    fn log(&self) -> MutexGuard<'_, Vec<LoggedTurn>> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl TurnLog for MemorySessions {
+    async fn record(&self, turn: &LoggedTurn) -> Result<(), SessionError> {
+        let mut log = self.log();
+        let place = log.partition_point(|known| (&known.at, known.turn_id) <= (&turn.at, turn.turn_id));
+        log.insert(place, turn.clone());
+        Ok(())
+    }
+
+    async fn rate(&self, turn_id: Uuid, feedback: &Feedback) -> Result<(), SessionError> {
+        let mut log = self.log();
+        let turn = log.iter_mut().find(|turn| turn.turn_id == turn_id);
+        let turn = turn.ok_or(SessionError::NotFound(turn_id))?;
+        let before = turn.feedback.take().and_then(|feedback| feedback.comment);
+        let comment = feedback.comment.clone().or(before);
+        turn.feedback = Some(Feedback { rating: feedback.rating, comment });
+        Ok(())
+    }
+
+    async fn since(&self, moment: &str) -> Result<Vec<LoggedTurn>, SessionError> {
+        Ok(self.log().iter().filter(|turn| turn.at.as_str() >= moment).cloned().collect())
+    }
+
+    async fn forget_before(&self, moment: &str) -> Result<usize, SessionError> {
+        let mut log = self.log();
+        let before = log.len();
+        log.retain(|turn| turn.at.as_str() >= moment);
+        Ok(before - log.len())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -119,5 +158,10 @@ mod tests {
     #[tokio::test]
     async fn memory_keeps_the_contract() {
         session_contract(async || Arc::new(MemorySessions::default()) as Arc<dyn SessionStore>).await;
+    }
+
+    #[tokio::test]
+    async fn the_log_keeps_its_contract() {
+        docent_core::testing::log::log_contract(&MemorySessions::default()).await;
     }
 }

@@ -7,6 +7,8 @@
 //! Invariant: a write is one transaction, synced to the disk before its call returns, and it
 //! touches the same few rows however long the session is.
 
+mod log;
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -272,11 +274,18 @@ async fn connect(
 /// Brings the tables up to date. The lock is taken before looking: of several processes that
 /// open a new file, one makes the tables and the others find them.
 async fn migrate(writes: &SqlitePool) -> Result<(), MigrateError> {
-    let sql = include_str!("migrations/0001_sessions.sql").into_sql_str();
-    let first = Migration::new(1, "sessions".into(), MigrationType::Simple, sql, false);
+    let migration = |(number, name, sql): (i64, &'static str, &'static str)| {
+        Migration::new(number, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    };
+    let migrations = [
+        (1, "sessions", include_str!("migrations/0001_sessions.sql")),
+        (2, "log", include_str!("migrations/0002_log.sql")),
+    ];
     let mut transaction = writes.begin_with("BEGIN IMMEDIATE").await?;
     // Not `run`, whose future is not known to be `Send` when it is given a connection.
-    Migrator::with_migrations(vec![first]).run_direct(None, &mut *transaction, false).await?;
+    Migrator::with_migrations(migrations.map(migration).into())
+        .run_direct(None, &mut *transaction, false)
+        .await?;
     transaction.commit().await?;
     Ok(())
 }

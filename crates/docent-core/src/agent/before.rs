@@ -6,11 +6,10 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use uuid::Uuid;
 
 use super::model::{spoken, within};
 use super::settings::Rewrite;
-use super::{Agent, AskError, NO_INFORMATION};
+use super::{Agent, Ask, AskError, NO_INFORMATION};
 use crate::followup;
 use crate::generate::{GenerateEvent, GenerateRequest, Generator, Message, Role, Usage};
 use crate::prompt;
@@ -36,13 +35,13 @@ pub struct Rewritten {
 }
 
 impl Agent {
-    pub(super) async fn history(&self, session: Option<Uuid>) -> Result<Vec<Turn>, AskError> {
-        match (&self.sessions, session) {
+    pub(super) async fn history(&self, ask: &Ask) -> Result<Vec<Turn>, AskError> {
+        match (&self.sessions, ask.session_id) {
             // A turn is two messages.
             (Some(sessions), Some(id)) => {
                 Ok(sessions.turns(id, self.settings.max_history.div_ceil(2)).await?)
             }
-            _ => Ok(Vec::new()),
+            _ => Ok(ask.earlier.clone()),
         }
     }
 

@@ -107,7 +107,14 @@ impl<'a> Writer<'a> {
             }
         }
         let new_paragraph = self.written.sentences.is_empty() || piece.separator.contains("\n\n");
-        let sentence = Sentence { text: piece.text, citations: ids, support: best, supported, new_paragraph };
+        let sentence = Sentence {
+            text: piece.text,
+            citations: ids,
+            support: best,
+            supported,
+            new_paragraph,
+            html: None,
+        };
         let cited =
             self.written.citations.iter().filter(|citation| sentence.citations.contains(&citation.id));
         (self.listener)(TurnEvent::Sentence(sentence.clone(), cited.cloned().collect()));
@@ -180,19 +187,7 @@ impl Written {
             if number > 0 {
                 answer.push_str(separator);
             }
-            answer.push_str(&sentence.text);
-            let cited = self.citations.iter().filter(|citation| sentence.citations.contains(&citation.id));
-            // Nothing may follow a closing fence or a table row on its line.
-            let stands_alone = sentence.text.ends_with("```") || sentence.text.ends_with('|');
-            let gap = if stands_alone { "\n\n" } else { " " };
-            for (place, mark) in cited.map(|citation| style.mark(citation)).enumerate() {
-                answer.push_str(if place == 0 { gap } else { " " });
-                answer.push_str(&mark);
-            }
-            if !sentence.supported && settings.verify == Verify::Mark {
-                answer.push_str(gap);
-                answer.push_str(UNSUPPORTED_MARK);
-            }
+            answer.push_str(&rendered(sentence, &self.citations, settings));
         }
         if let Some(list) = style.list(&self.citations) {
             answer.push_str("\n\n");
@@ -200,6 +195,24 @@ impl Written {
         }
         answer
     }
+}
+
+/// A sentence with its citations as configured, and a mark when the book does not support it.
+pub fn rendered(sentence: &Sentence, citations: &[Citation], settings: &Settings) -> String {
+    let mut text = sentence.text.clone();
+    // Nothing may follow a closing fence or a table row on its line.
+    let stands_alone = sentence.text.ends_with("```") || sentence.text.ends_with('|');
+    let gap = if stands_alone { "\n\n" } else { " " };
+    let cited = citations.iter().filter(|citation| sentence.citations.contains(&citation.id));
+    for (place, mark) in cited.map(|citation| settings.citation_style.mark(citation)).enumerate() {
+        text.push_str(if place == 0 { gap } else { " " });
+        text.push_str(&mark);
+    }
+    if !sentence.supported && settings.verify == Verify::Mark {
+        text.push_str(gap);
+        text.push_str(UNSUPPORTED_MARK);
+    }
+    text
 }
 
 /// Stands behind a sentence the book does not support.

@@ -18,6 +18,7 @@ use crate::retrieve::{Confidence, Hit, Retrieved};
 use crate::sources::SourceChunk;
 
 /// Words selected on a page.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
     /// The words.

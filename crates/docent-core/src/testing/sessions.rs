@@ -70,6 +70,7 @@ pub fn turn(query: &str) -> Turn {
                 support: 1.0,
                 supported: true,
                 new_paragraph: true,
+                html: None,
             }],
             citations: vec![citation],
             sources: Some(vec![source]),

@@ -76,7 +76,7 @@ fn footer(response: &SearchResponse, output: &Output) {
         Confidence::None => format!("{WARN}nothing found{WARN:#}"),
     };
     output.note(format!(
-        "{judgement} {FAINT}· relevance {:.2} · {} passages considered · {:.0} ms{FAINT:#}",
-        response.relevance, response.total_found, response.query_time_ms
+        "{judgement} {FAINT}· relevance {:.2} · {:.0} ms{FAINT:#}",
+        response.relevance, response.query_time_ms
     ));
 }

@@ -138,6 +138,8 @@ pub struct Generator {
     pub base_url: Option<String>,
     /// The key; never printed.
     pub api_key: Option<SecretString>,
+    /// How often a call is tried.
+    pub attempts: Option<u32>,
 }
 
 /// Who writes answers.
@@ -199,6 +201,75 @@ impl Settings {
         remote.provider = generator.provider.clone().or_else(|| openai_key.then(|| "openai".to_owned()));
         remote.base_url = or_openai(&generator.base_url, &openai.base_url);
         remote.api_key = generator.api_key.clone().or_else(|| openai.api_key.clone().filter(|_| is_openai));
+        remote.policy.attempts = generator.attempts.unwrap_or(remote.policy.attempts);
+        // Whoever gives an answer more time means the model.
+        let patience = Duration::from_secs_f64(self.agent.deadline_seconds);
+        remote.start_timeout = remote.start_timeout.max(patience);
+        remote.idle_timeout = remote.idle_timeout.max(patience.mul_f64(0.8));
+        remote.policy.attempt_timeout = remote.policy.attempt_timeout.max(patience.mul_f64(0.8));
         Some(remote)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Service;
+
+    /// OpenAI's key, and perhaps a model of its or another provider.
+    fn with_key(model: Option<&str>, provider: Option<&str>) -> RemoteSettings {
+        let openai = Service {
+            api_key: Some("sk-test".into()),
+            model: model.map(str::to_owned),
+            ..Service::default()
+        };
+        let generator = Generator { provider: provider.map(str::to_owned), ..Generator::default() };
+        Settings { openai, generator, ..Settings::default() }.remote_model().unwrap()
+    }
+
+    #[test]
+    fn without_a_key_there_is_no_model() {
+        assert!(Settings::default().remote_model().is_none());
+    }
+
+    #[test]
+    fn with_a_key_the_model_is_the_one_named_or_the_default() {
+        let remote = with_key(None, None);
+        assert_eq!((remote.model.as_str(), remote.provider.as_deref()), ("gpt-4o-mini", Some("openai")));
+        assert!(remote.api_key.is_some());
+        assert_eq!(with_key(Some("gpt-4"), None).model, "gpt-4");
+    }
+
+    #[test]
+    fn openais_settings_are_not_for_another_provider() {
+        let remote = with_key(Some("gpt-4"), Some("anthropic"));
+        assert_eq!(remote.provider.as_deref(), Some("anthropic"));
+        assert!(remote.api_key.is_none() && remote.model != "gpt-4");
+    }
+
+    #[test]
+    fn extractive_is_never_a_model() {
+        let openai = Service { api_key: Some("sk-test".into()), ..Service::default() };
+        let generator = Generator { kind: GeneratorKind::Extractive, ..Generator::default() };
+        assert!(Settings { openai, generator, ..Settings::default() }.remote_model().is_none());
+    }
+
+    #[test]
+    fn the_defaults_are_the_contracts() {
+        let settings = Settings::default();
+        assert!(settings.check().is_ok());
+        let (retrieval, agent) = (&settings.retrieval, &settings.agent);
+        assert_eq!((retrieval.top_k, retrieval.threshold, retrieval.min_relevance_score), (5, 0.0, 0.3));
+        assert_eq!((agent.temperature, agent.max_history, agent.max_tool_rounds), (0.1, 20, 4));
+        assert_eq!((agent.deadline_seconds, agent.tool_name.as_str()), (10.0, "retrieve_documentation"));
+        assert_eq!((agent.verify, agent.citation_style), (Verify::Mark, CitationStyle::Markdown));
+        assert_eq!(agent.retrieval_mode, RetrievalMode::Prefetch);
+        assert_eq!(settings.sessions.kind, SessionsKind::Sqlite);
+    }
+
+    #[test]
+    fn the_length_of_an_answer_can_be_left_to_the_model() {
+        assert_eq!(Agent::default().settings().max_output_tokens, Some(1000));
+        assert_eq!(Agent { max_output_tokens: 0, ..Agent::default() }.settings().max_output_tokens, None);
     }
 }

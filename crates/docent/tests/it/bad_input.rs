@@ -87,15 +87,17 @@ fn a_damaged_generation_is_named_and_can_be_built_again() {
     let docent = ingested();
     let file = docent.generation().join("pages.jsonl");
     std::fs::write(&file, "{").unwrap();
-    let run = docent.run(&["search", "node"]);
-    assert_eq!(run.status, 1);
-    assert!(run.stderr.starts_with("error: the index is damaged: "), "{}", run.stderr);
-    assert!(run.stderr.contains("pages.jsonl has 1 bytes, expected"), "{}", run.stderr);
-    assert!(
-        run.stderr.contains("hint: run `docent ingest` with the book's sources to build it again"),
-        "{}",
-        run.stderr
-    );
+    for command in ["search", "ask"] {
+        let run = docent.run(&[command, "node"]);
+        assert_eq!(run.status, 1);
+        assert!(run.stderr.starts_with("error: the index is damaged: "), "{}", run.stderr);
+        assert!(run.stderr.contains("pages.jsonl has 1 bytes, expected"), "{}", run.stderr);
+        assert!(
+            run.stderr.contains("hint: run `docent ingest` with the book's sources to build it again"),
+            "{}",
+            run.stderr
+        );
+    }
     docent.ok(&["ingest"]);
     assert_eq!(docent.json(&["search", "node"])["index_version"], "g000002");
 }
@@ -193,6 +195,31 @@ fn settings_that_are_wrong() {
         "error: embedder.kind is `onnx` but embedder.folder is not set\n\
          hint: set embedder.folder to a folder with model.onnx and tokenizer.json",
     );
+}
+
+#[test]
+fn settings_out_of_range() {
+    let docent = Docent::without_vectors();
+    for (setting, message) in [
+        ("[agent]\nmax_history = 0", "agent.max_history must be between 1 and 100, got 0"),
+        ("[agent]\nmax_history = 101", "agent.max_history must be between 1 and 100, got 101"),
+        ("[agent]\ntemperature = 1.5", "agent.temperature must be between 0.0 and 1.0, got 1.5"),
+        ("[agent]\nmax_tool_rounds = 11", "agent.max_tool_rounds must be between 1 and 10, got 11"),
+        ("[agent]\ndeadline_seconds = 0", "agent.deadline_seconds must be between 1 and 600, got 0"),
+        ("[agent]\ncontext_tokens = 10", "agent.context_tokens must be between 1000 and 2000000, got 10"),
+        (
+            "[agent]\nmax_output_tokens = 16000",
+            "agent.max_output_tokens must be between 0 and agent.context_tokens (16000), got 16000",
+        ),
+        ("[agent]\ntool_name = \"a b\"", "agent.tool_name may only have letters, digits, _ and -, got `a b`"),
+        (
+            "[retrieval]\nmin_relevance_score = 2",
+            "retrieval.min_relevance_score must be between 0.0 and 1.0, got 2",
+        ),
+    ] {
+        docent.write("docent.toml", setting);
+        docent.fails(&["ask", "x"], 3, &format!("error: {message}"));
+    }
 }
 
 #[test]

@@ -48,6 +48,18 @@ fn keys_are_judged_by_shape_and_never_shown() {
 }
 
 #[test]
+fn a_key_in_a_dotenv_file_is_known_unless_the_environment_has_another() {
+    let docent = Docent::without_vectors();
+    docent.write(".env", "OPENAI_API_KEY=sk-live-1234567890abcdefghij\n");
+    let run = docent.run(&["doctor", "--verbose"]);
+    assert!(run.stdout.contains("OPENAI_API_KEY is set and looks like a key"), "{}", run.stdout);
+    assert!(!run.stdout.contains("1234567890") && !run.stderr.contains("1234567890"), "{}", run.stderr);
+    let docent = docent.with("OPENAI_API_KEY", "short");
+    let run = docent.run(&["doctor"]);
+    assert!(run.stdout.contains("OPENAI_API_KEY is set but does not look like a key"), "{}", run.stdout);
+}
+
+#[test]
 fn a_bad_configuration_is_a_finding() {
     let docent = Docent::new();
     docent.write("docent.toml", "[retrieval]\ntopk = 3\n");

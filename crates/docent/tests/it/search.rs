@@ -66,6 +66,27 @@ fn a_question_about_something_else_has_low_confidence() {
 }
 
 #[test]
+fn a_question_the_book_covers_has_relevant_results() {
+    let found = Docent::new().json(&["search", "What is a ROS 2 node?"]);
+    assert_eq!(found["confidence"], "high");
+    assert_eq!(found["has_relevant_results"], true);
+    assert!(found["relevance"].as_f64().unwrap() >= 0.3, "{}", found["relevance"]);
+    assert_eq!(found["chunks"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn high_confidence_begins_exactly_at_the_threshold() {
+    let search = |threshold: f64| {
+        Docent::without_vectors()
+            .with("DOCENT_RETRIEVAL__MIN_RELEVANCE_SCORE", &threshold.to_string())
+            .json(&["search", "What is a ROS 2 node?"])
+    };
+    let relevance = search(0.3)["relevance"].as_f64().unwrap();
+    assert_eq!(search(relevance)["confidence"], "high");
+    assert_eq!(search(relevance + 1e-6)["confidence"], "low");
+}
+
+#[test]
 fn identifiers_are_found_whole_and_by_part() {
     let docent = Docent::without_vectors();
     for (query, part) in

@@ -19,7 +19,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use docent_core::chunk::Chunk;
-use docent_core::index::{Candidate, Candidates, Description, Index, IndexError, IndexQuery};
+use docent_core::index::{Candidate, Candidates, Description, Index, IndexError, IndexQuery, PageOutline};
 
 use generation::Generation;
 
@@ -85,6 +85,21 @@ impl Index for EmbeddedIndex {
             |error: tantivy::TantivyError| IndexError::Damaged(format!("{}: {error}", generation.name));
         let rows = generation.page_rows(document_id)?;
         rows.map(|row| generation.lexical.chunk(row).map_err(damaged)).collect()
+    }
+
+    async fn outline(&self) -> Result<Vec<PageOutline>, IndexError> {
+        let generation = self.generation();
+        let read = move || {
+            let damaged =
+                |error: tantivy::TantivyError| IndexError::Damaged(format!("{}: {error}", generation.name));
+            let rows = 0..u32::try_from(generation.describe().chunks).unwrap_or(u32::MAX);
+            let chunks: Result<Vec<Arc<Chunk>>, _> =
+                rows.map(|row| generation.lexical.chunk(row).map_err(damaged)).collect();
+            Ok(PageOutline::of(chunks?.iter().map(AsRef::as_ref)))
+        };
+        tokio::task::spawn_blocking(read)
+            .await
+            .unwrap_or_else(|error| Err(IndexError::Damaged(format!("reading it failed: {error}"))))
     }
 
     async fn describe(&self) -> Result<Description, IndexError> {

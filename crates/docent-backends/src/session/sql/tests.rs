@@ -235,3 +235,10 @@ async fn a_file_of_a_newer_version_is_left_alone() {
     assert!(refused.as_ref().unwrap_err().to_string().contains("newer version"), "{refused:?}");
     assert_damaged(refused, &path);
 }
+
+#[tokio::test]
+async fn the_log_keeps_its_contract() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sessions.sqlite");
+    docent_core::testing::log::log_contract(&SqlSessions::open(&file).await.unwrap()).await;
+}

@@ -247,6 +247,10 @@ impl crate::index::Index for Counting {
         self.book.page(document_id).await
     }
 
+    async fn outline(&self) -> Result<Vec<crate::index::PageOutline>, crate::index::IndexError> {
+        self.book.outline().await
+    }
+
     async fn describe(&self) -> Result<crate::index::Description, crate::index::IndexError> {
         self.book.describe().await
     }

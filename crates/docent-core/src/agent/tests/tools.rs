@@ -95,6 +95,10 @@ impl Index for Flaky {
         self.0.page(document_id).await
     }
 
+    async fn outline(&self) -> Result<Vec<crate::index::PageOutline>, IndexError> {
+        self.0.outline().await
+    }
+
     async fn describe(&self) -> Result<Description, IndexError> {
         self.0.describe().await
     }

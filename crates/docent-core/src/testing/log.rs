@@ -1,0 +1,39 @@
+//! What every [`TurnLog`] must do.
+
+use super::sessions::turn;
+use crate::log::{Feedback, LoggedTurn, Rating, TurnLog};
+use crate::session::SessionError;
+use uuid::Uuid;
+
+/// Runs the suite on an empty log.
+pub async fn log_contract(log: &dyn TurnLog) {
+    let logged = |query: &str, at: &str| {
+        let turn = turn(query);
+        let sources = turn.response.sources.clone().unwrap();
+        LoggedTurn { at: at.to_owned(), ..LoggedTurn::new(&turn.response, &sources) }
+    };
+    let (first, second) = (logged("one", "2026-01-01T10:00:00Z"), logged("two", "2026-01-02T10:00:00Z"));
+    log.record(&second).await.unwrap();
+    log.record(&first).await.unwrap();
+
+    // Oldest first, and as it was.
+    assert_eq!(log.since("2026-01-01").await.unwrap(), [first.clone(), second.clone()]);
+    assert_eq!(log.since("2026-01-02").await.unwrap(), [second.clone()]);
+
+    // The last word of a reader counts; a rating alone keeps the comment.
+    let down = Feedback { rating: Rating::Down, comment: Some("too short".to_owned()) };
+    log.rate(first.turn_id, &Feedback { rating: Rating::Up, comment: None }).await.unwrap();
+    log.rate(first.turn_id, &down).await.unwrap();
+    assert_eq!(log.since("2026-01-01").await.unwrap()[0].feedback, Some(down.clone()));
+    log.rate(first.turn_id, &Feedback { rating: Rating::Up, comment: None }).await.unwrap();
+    let kept = Feedback { rating: Rating::Up, ..down };
+    assert_eq!(log.since("2026-01-01").await.unwrap()[0].feedback, Some(kept));
+
+    // A turn nobody asked cannot be rated.
+    let nobody = log.rate(Uuid::nil(), &Feedback { rating: Rating::Up, comment: None }).await;
+    assert!(matches!(nobody, Err(SessionError::NotFound(_))));
+
+    // What is too old is forgotten.
+    assert_eq!(log.forget_before("2026-01-02").await.unwrap(), 1);
+    assert_eq!(log.since("").await.unwrap(), [second]);
+}
