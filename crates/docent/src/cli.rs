@@ -65,6 +65,14 @@ pub enum Command {
     /// List, show, export, reset or delete conversations
     #[command(subcommand)]
     Sessions(Sessions),
+    /// Serve the book: chat page, widget, HTTP API, MCP
+    Serve(Serve),
+    /// Serve the book to programs that speak MCP, on standard input and output
+    Mcp,
+    /// Write the owner's report: what was asked, and what the book lacks
+    Report(Report),
+    /// Make a key for the server
+    Key(Key),
     /// Show what is in the index
     Status,
     /// List the modules of the book
@@ -176,6 +184,36 @@ pub enum Sessions {
         /// Its id
         id: String,
     },
+}
+
+/// `docent serve`
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Listen here [default: 127.0.0.1:8080]
+    #[arg(long, short, value_name = "ADDR")]
+    pub listen: Option<String>,
+}
+
+/// `docent report`
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Where to write it
+    #[arg(value_name = "FILE", default_value = "report.html")]
+    pub file: PathBuf,
+    /// How many days to look back
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub days: u32,
+}
+
+/// `docent key`
+#[derive(Debug, Args)]
+pub struct Key {
+    /// Who gets it, for logs and limits
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// May also list conversations and see metrics
+    #[arg(long)]
+    pub admin: bool,
 }
 
 /// `docent eval`

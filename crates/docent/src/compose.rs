@@ -12,6 +12,7 @@ use docent_core::agent::{Agent, AskError};
 use docent_core::embed::{EmbedError, Embedder};
 use docent_core::generate::Generator;
 use docent_core::index::{Description, Index, IndexError};
+use docent_core::log::TurnLog;
 use docent_core::retrieve::{RetrieveError, Retriever};
 use docent_core::session::{SessionError, SessionStore};
 
@@ -29,6 +30,20 @@ pub struct Book {
     pub retriever: Retriever,
     /// Compares meanings when answers are checked.
     pub meaning: Option<Arc<dyn Embedder>>,
+}
+
+impl Book {
+    /// What readers see as its name.
+    pub fn title(&self, settings: &Settings) -> String {
+        if self.is_sample {
+            return "Physical AI, the sample book".to_owned();
+        }
+        let location = self.description.sources.first().map(String::as_str).unwrap_or_default();
+        let folder = location.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next();
+        let host =
+            settings.book.base_url.as_deref().and_then(|url| url.split("://").nth(1)?.split('/').next());
+        host.or(folder).filter(|name| !name.is_empty()).unwrap_or("The book").to_owned()
+    }
 }
 
 /// The embedder that is configured; none searches by keywords alone.
@@ -99,15 +114,32 @@ pub fn matching(
     }
 }
 
-/// The store of conversations.
-pub async fn sessions(settings: &Settings) -> Result<Arc<dyn SessionStore>, Failure> {
+/// What is remembered: conversations for readers, turns for the owner.
+pub struct Stores {
+    /// Conversations.
+    pub sessions: Arc<dyn SessionStore>,
+    /// Turns without their readers.
+    pub log: Arc<dyn TurnLog>,
+}
+
+/// The stores, which are one place.
+pub async fn stores(settings: &Settings) -> Result<Stores, Failure> {
     match settings.sessions.kind {
-        SessionsKind::Memory => Ok(Arc::new(MemorySessions::default())),
+        SessionsKind::Memory => {
+            let memory = Arc::new(MemorySessions::default());
+            Ok(Stores { sessions: memory.clone(), log: memory })
+        }
         SessionsKind::Sqlite => {
             let path = settings.data_dir()?.join("sessions.sqlite");
-            Ok(Arc::new(SqlSessions::open(&path).await.map_err(session_failure)?))
+            let sql = Arc::new(SqlSessions::open(&path).await.map_err(session_failure)?);
+            Ok(Stores { sessions: sql.clone(), log: sql })
         }
     }
+}
+
+/// The store of conversations.
+pub async fn sessions(settings: &Settings) -> Result<Arc<dyn SessionStore>, Failure> {
+    Ok(stores(settings).await?.sessions)
 }
 
 /// The model that writes answers; none when answers are extractive.

@@ -8,8 +8,12 @@ mod compose;
 mod sample;
 mod commands;
 mod eval;
+mod http;
+mod mcp;
+mod report;
 mod plot;
 mod output;
+mod logging;
 mod exit;
 
 use std::process::ExitCode;
@@ -24,7 +28,6 @@ fn main() -> ExitCode {
     let _ = dotenvy::dotenv();
     let cli = Cli::parse();
     let output = Output::new(&cli.common);
-    start_logging(&output);
     match run(cli, output) {
         Ok(()) => ExitCode::from(Exit::Done as u8),
         Err(failure) => {
@@ -41,15 +44,21 @@ fn run(cli: Cli, output: Output) -> Result<(), Failure> {
         return commands::doctor::run(settings, &output);
     }
     let settings = settings?;
+    let serves = matches!(cli.command, Command::Serve(_));
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
     runtime.block_on(async {
+        let _traces = logging::start(&output, serves.then_some(&settings.serve));
         match cli.command {
             Command::Ingest(arguments) => commands::ingest::run(&settings, arguments, &output).await,
             Command::Search(arguments) => commands::search::run(&settings, arguments, &output).await,
             Command::Ask(arguments) => commands::ask::run(&settings, arguments, &output).await,
             Command::Chat(arguments) => commands::chat::run(&settings, arguments, &output).await,
             Command::Sessions(command) => commands::sessions::run(&settings, command, &output).await,
+            Command::Serve(arguments) => commands::serve::run(&settings, arguments, &output).await,
+            Command::Mcp => commands::mcp::run(&settings, &output).await,
+            Command::Report(arguments) => commands::report::run(&settings, arguments, &output).await,
+            Command::Key(arguments) => commands::key::run(&arguments, &output),
             Command::Status => commands::status::run(&settings, &output).await,
             Command::Modules => commands::modules::run(&settings, &output).await,
             Command::Doctor => Ok(()),
@@ -60,19 +69,4 @@ fn run(cli: Cli, output: Output) -> Result<(), Failure> {
             Command::Calibrate(arguments) => commands::calibrate::run(&settings, arguments, &output).await,
         }
     })
-}
-
-/// Warnings of the libraries' and ours go to stderr; `RUST_LOG` chooses others.
-fn start_logging(output: &Output) {
-    let default = if output.verbose {
-        "docent=debug,docent_backends=debug,warn"
-    } else {
-        "docent=warn,docent_backends=warn,error"
-    };
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| default.into());
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_target(false)
-        .try_init();
 }

@@ -197,7 +197,6 @@ pub fn histogram(chart: &Histogram) -> String {
 }
 
 /// Draws horizontal bars. A bar without a finite value keeps its label and shows a dash.
-#[cfg_attr(not(test), expect(dead_code, reason = "drawn by the owner's report, which is to come"))]
 pub fn bars(chart: &Bars) -> String {
     const ROW: f64 = 26.0;
     let values = || chart.rows.iter().map(|(_, value)| *value).chain([0.0]);
@@ -222,7 +221,6 @@ pub fn bars(chart: &Bars) -> String {
 }
 
 /// Draws stacked columns. A layer that is negative or not finite takes no height.
-#[cfg_attr(not(test), expect(dead_code, reason = "drawn by the owner's report, which is to come"))]
 pub fn columns(chart: &Columns) -> String {
     let value = |layer: usize, column: usize| {
         chart.layers[layer].1.get(column).copied().filter(|value| usable(*value)).unwrap_or(0.0).max(0.0)

@@ -5,14 +5,14 @@
 //!
 //! Invariant: the page holds what was asked and never who asked.
 
-use std::collections::{BTreeSet, HashMap};
-
-use crate::plot::{self, Axis, Bars, Caption, escape};
+use crate::plot::{self, escape};
 
 pub use gaps::{Gap, gaps};
 
 mod gaps;
 mod calendar;
+mod questions;
+mod sections;
 
 /// What was asked of a book in some days.
 #[derive(Debug, Clone)]
@@ -83,19 +83,20 @@ pub struct Section {
 pub fn html(report: &Report) -> String {
     let title = format!("{}: what readers asked", report.title);
     let count = counted(report.asked.len(), "question");
-    let subtitle = format!("{} · the last {} · {count}", report.made, counted(report.days as usize, "day"));
+    let (made, days) = (calendar::shown(&report.made), counted(report.days as usize, "day"));
+    let subtitle = format!("{made} · {count} in {days}");
     let sections = if report.asked.is_empty() {
         "<p>Nobody has asked anything yet.</p>\n".to_owned()
     } else {
         [
             figures(report.asked),
             calendar::over_time(report),
-            gaps_section(report.asked),
-            readers_section(report.asked),
-            repeats_section(report.asked),
-            cited_section(report),
-            never_cited_section(report),
-            slow_section(report.asked),
+            questions::unanswered(report.asked),
+            questions::marked_down(report),
+            questions::most_asked(report.asked),
+            sections::most_cited(report),
+            sections::never_cited(report),
+            questions::slowest(report.asked),
         ]
         .concat()
     };
@@ -122,16 +123,11 @@ impl Outcome {
     }
 }
 
-/// How many of each kind are shown; what is left out is counted.
-const MOST_BARS: usize = 12;
-const MOST_SHOWN: usize = 20;
-const MOST_GAPS: usize = 50;
-const MOST_LONE: usize = 200;
-/// A list up to this long is not folded up.
-const SHORT: usize = 12;
-
 fn figures(asked: &[Asked]) -> String {
-    let share = |count: usize| format!("{count} ({:.1} %)", 100.0 * count as f64 / asked.len().max(1) as f64);
+    let share = |count: usize| {
+        let percent = 100.0 * count as f64 / asked.len().max(1) as f64;
+        format!("{} ({percent:.1}\u{a0}%)", thousands(count as u64))
+    };
     let rated = |up: bool| asked.iter().filter(|asked| asked.rating == Some(up)).count();
     let mut times: Vec<f64> = asked.iter().map(|asked| asked.milliseconds).collect();
     times.retain(|time| time.is_finite());
@@ -139,19 +135,19 @@ fn figures(asked: &[Asked]) -> String {
     // The least time within which that share of the answers came.
     let time = |share: f64| {
         let rank = (share * times.len() as f64).ceil() as usize;
-        times.get(rank.saturating_sub(1)).map_or_else(|| "–".to_owned(), |time| duration(*time))
+        duration(times.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN))
     };
     let degraded = asked.iter().filter(|asked| asked.degraded).count();
-    let tokens: u64 = asked.iter().map(|asked| u64::from(asked.tokens)).sum();
+    let tokens = asked.iter().map(|asked| u64::from(asked.tokens)).sum();
     let rows = [
         ("Questions", thousands(asked.len() as u64)),
         ("Answered from the book", share(Outcome::Answered.count(asked))),
         ("Hardly covered by the book", share(Outcome::Low.count(asked))),
-        ("Nothing found", share(Outcome::Abstained.count(asked))),
-        ("Answered without the model, as it failed", share(degraded)),
-        ("Thumbs up, thumbs down", format!("{}, {}", rated(true), rated(false))),
-        ("Half of the answers came within", time(0.5)),
-        ("95 % of the answers came within", time(0.95)),
+        ("Nothing found in the book", share(Outcome::Abstained.count(asked))),
+        ("Degraded: the model failed, the book was quoted instead", share(degraded)),
+        ("Thumbs up · thumbs down", format!("{} · {}", rated(true), rated(false))),
+        ("Time to answer: half within", time(0.5)),
+        ("Time to answer: 95 % within", time(0.95)),
         ("Tokens used by the model", thousands(tokens)),
     ];
     let row = |(name, value): (&str, String)| {
@@ -160,49 +156,198 @@ fn figures(asked: &[Asked]) -> String {
     format!("<table class=\"figures\"><tbody>\n{}</tbody></table>\n", rows.map(row).concat())
 }
 
-fn gaps_section(asked: &[Asked]) -> String {
-    let gaps = gaps(asked);
-    let (several, lone): (Vec<&Gap>, Vec<&Gap>) = gaps.iter().partition(|gap| gap.questions.len() > 1);
-    let told = match (several.len(), lone.len()) {
-        (0, 0) => "The book answered everything, and nobody was unhappy with an answer.".to_owned(),
-        _ => "Questions that the book could not answer or whose answer was marked down; those that ask the \
-              same are put together. The section they came nearest to is where an answer might belong."
-            .to_owned(),
-    };
-    let shown: String =
-        several.iter().take(MOST_GAPS).enumerate().map(|(rank, gap)| gap_details(asked, gap, rank < 3)).collect();
-    let shown = shown + &left_out(several.len(), MOST_GAPS);
-    let lone_items: String = lone.iter().take(MOST_LONE).map(|gap| lone_item(asked, gap)).collect();
-    let lone_items = match lone.len() {
-        0 => lone_items,
-        count => folded(
-            count <= SHORT,
-            &format!("{} nobody else asked", counted(count, "question")),
-            &format!("<ul>\n{lone_items}</ul>\n{}", left_out(count, MOST_LONE)),
-        ),
-    };
-    format!("<h2>Gaps in the book</h2>\n<p class=\"quiet\">{told}</p>\n{shown}{lone_items}")
+/// `1 question`, `2 questions`.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{} {noun}{}", thousands(count as u64), if count == 1 { "" } else { "s" })
 }
 
-fn gap_details(asked: &[Asked], gap: &Gap, open: bool) -> String {
-    let downs = if gap.downs > 0 { format!(", {} marked down", gap.downs) } else { String::new() };
-    let summary = format!(
-        "<span class=\"kind s1\">{}{downs}</span><bdi>{}</bdi>",
-        counted(gap.questions.len(), "question"),
-        escape(&asked[gap.questions[0]].question)
-    );
-    let repeats = gap.questions.chunk_by(|a, b| plain(&asked[*a].question) == plain(&asked[*b].question));
-    let questions: String = repeats
-        .map(|repeats| {
-            let last = &asked[repeats[repeats.len() - 1]];
-            let comments = repeats.iter().map(|number| comment(&asked[*number])).collect::<String>();
-            format!("<li>{}{comments}</li>\n", told(&last.question, &[&occasions(asked, repeats), &outcome(last)]))
-        })
-        .collect();
-    let nearest = nearest(gap).map_or_else(|| "none".to_owned(), |link| link);
-    let list = format!(
-        "<dl><dt>Nearest section</dt><dd>{nearest}</dd>\n<dt>Asked</dt><dd><ul>\n{questions}</ul></dd></dl>"
-    );
+/// With thin spaces between the thousands.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut spaced = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            spaced.push('\u{202f}');
+        }
+        spaced.push(digit);
+    }
+    spaced
+}
+
+fn duration(milliseconds: f64) -> String {
+    match milliseconds {
+        time if !time.is_finite() => "–".to_owned(),
+        time if time < 999.5 => format!("{time:.0} ms"),
+        time => format!("{:.1} s", time / 1000.0),
+    }
+}
+
+/// A section as a link, or as text where its address is not one of the web.
+fn link(breadcrumb: &str, url: &str) -> String {
+    let text = escape(&breadcrumb.replace(" > ", " › "));
+    let scheme = url.split("://").next().unwrap_or_default();
+    let web = url.contains("://") && ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
+    if web {
+        format!("<a href=\"{}\"><bdi>{text}</bdi></a>", escape(url))
+    } else {
+        format!("<bdi>{text}</bdi>")
+    }
+}
+
+/// What can be folded up; `summary` and `content` are HTML.
+fn folded(open: bool, summary: &str, content: &str) -> String {
     let open = if open { " open=\"\"" } else { "" };
-    format!("<details class=\"case\"{open}><summary>{summary}</summary>\n{list}</details>\n")
+    format!("<details class=\"case\"{open}><summary>{summary}</summary>\n{content}</details>\n")
+}
+
+/// What is said below a list that shows only the first of all.
+fn left_out(all: usize, shown: usize) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        more => format!("<p class=\"quiet\">And {} more.</p>\n", thousands(more as u64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str = "<img src=x onerror='a'>\"&";
+
+    fn asked(question: &str, outcome: Outcome) -> Asked {
+        Asked {
+            at: "2025-11-14T10:00:00Z".to_owned(),
+            question: question.to_owned(),
+            outcome,
+            ..Asked::default()
+        }
+    }
+
+    fn page(asked: &[Asked], sections: &[Section]) -> String {
+        html(&Report { title: "Robots", made: "2025-11-15T00:00:00Z".to_owned(), days: 30, asked, sections })
+    }
+
+    /// The value of a headline figure.
+    fn figure<'a>(page: &'a str, name: &str) -> &'a str {
+        let (_, after) = page.split_once(&format!("<th scope=\"row\">{name}</th><td>")).expect(name);
+        after.split_once('<').unwrap().0
+    }
+
+    #[test]
+    fn outcomes_thumbs_times_and_tokens_are_counted() {
+        let mut all: Vec<Asked> =
+            (1..=20).map(|number| asked(&format!("q{number}"), Outcome::Answered)).collect();
+        for (number, asked) in all.iter_mut().enumerate() {
+            asked.milliseconds = 100.0 * (20 - number) as f64;
+            asked.tokens = 1000;
+            asked.rating = [Some(true), Some(true), Some(false), None][number % 4];
+        }
+        all[..3].iter_mut().for_each(|asked| asked.outcome = Outcome::Low);
+        all[3..5].iter_mut().for_each(|asked| asked.outcome = Outcome::Abstained);
+        all[9].degraded = true;
+        all[0].milliseconds = f64::NAN;
+        let page = page(&all, &[]);
+        for (name, value) in [
+            ("Questions", "20"),
+            ("Answered from the book", "15 (75.0\u{a0}%)"),
+            ("Hardly covered by the book", "3 (15.0\u{a0}%)"),
+            ("Nothing found in the book", "2 (10.0\u{a0}%)"),
+            ("Degraded: the model failed, the book was quoted instead", "1 (5.0\u{a0}%)"),
+            ("Thumbs up · thumbs down", "10 · 5"),
+            // Nineteen times are known: 100 to 1900.
+            ("Time to answer: half within", "1.0 s"),
+            ("Time to answer: 95 % within", "1.9 s"),
+            ("Tokens used by the model", "20\u{202f}000"),
+        ] {
+            assert_eq!(figure(&page, name), value, "{name}");
+        }
+        assert!(page.contains("The slowest 19"), "a turn without a time is not slow");
+    }
+
+    #[test]
+    fn nothing_asked_is_said_kindly() {
+        let section = Section { breadcrumb: "Nodes".to_owned(), url: "https://b.org/nodes".to_owned() };
+        let page = page(&[], &[section]);
+        assert!(page.contains("Nobody has asked anything yet.") && page.contains("not who asked"));
+        assert!(!page.contains("<table") && !page.contains("<svg") && !page.contains("<h2>Gaps"));
+    }
+
+    #[test]
+    fn a_lone_question_without_facts_still_gives_a_page() {
+        let mut bare = Asked { milliseconds: f64::NAN, relevance: f32::NAN, ..Asked::default() };
+        bare.outcome = Outcome::Abstained;
+        let page = page(&[bare], &[]);
+        assert_eq!(figure(&page, "Time to answer: half within"), "–");
+        assert!(page.contains("Asked only once: 1 question") && !page.contains("NaN"));
+    }
+
+    #[test]
+    fn texts_are_escaped_and_only_web_addresses_are_links() {
+        let hostile = HOSTILE.to_owned();
+        let mut all = Vec::new();
+        for outcome in Outcome::ALL {
+            for rating in [None, Some(true), Some(false)] {
+                all.push(Asked {
+                    at: hostile.clone(),
+                    cited: vec![
+                        hostile.clone(),
+                        format!("https://b.org/{HOSTILE}"),
+                        "javascript:a()".to_owned(),
+                    ],
+                    nearest: Some((hostile.clone(), "JavaScript://%0aa()".to_owned())),
+                    comment: Some(hostile.clone()),
+                    rating,
+                    ..asked(HOSTILE, outcome)
+                });
+            }
+        }
+        let sections = ["javascript:b()", "data:text/html,x", "HTTP://b.org/x", HOSTILE]
+            .map(|url| Section { breadcrumb: hostile.clone(), url: url.to_owned() });
+        let page = html(&Report { title: HOSTILE, made: hostile, days: 1, asked: &all, sections: &sections });
+        assert!(!page.contains("<img") && !page.contains("onerror='") && page.contains("&lt;img src=x"));
+        let links: Vec<&str> = page.split("<a href=\"").skip(1).map(|rest| &rest[..12]).collect();
+        assert!(links.len() > 3 && links.iter().all(|link| ["HTTP://b.org", "https://b.or"].contains(link)));
+    }
+
+    #[test]
+    fn a_gap_shows_its_questions_with_dates_repeats_and_comments() {
+        let nearest = Some(("Nodes > Names".to_owned(), "https://b.org/nodes#names".to_owned()));
+        let at = |day: u32, question: &str| Asked {
+            at: format!("2025-11-{day:02}T08:00:00Z"),
+            nearest: nearest.clone(),
+            ..asked(question, Outcome::Low)
+        };
+        let mut all =
+            [at(9, "How do I rename a node?"), at(3, "how do i rename a node"), at(5, "Rename node")];
+        all[2].rating = Some(false);
+        all[2].comment = Some("It only tells me what a name is.".to_owned());
+        let page = page(&all, &[]);
+        for text in [
+            "<span class=\"kind s1\">3 questions, 1 marked down</span><bdi>how do i rename a node</bdi>",
+            "<a href=\"https://b.org/nodes#names\"><bdi>Nodes › Names</bdi></a>",
+            "2 times, 3 Nov to 9 Nov 2025 · hardly covered",
+            "5 Nov 2025 · hardly covered, marked down",
+            "<blockquote dir=\"auto\">It only tells me what a name is.</blockquote>",
+        ] {
+            assert!(page.contains(text), "{text} in {page}");
+        }
+        let repeated = page.split_once("<h2>Most asked questions</h2>").unwrap().1;
+        assert!(repeated.contains("2 times, 3 Nov to 9 Nov 2025 · never answered"));
+    }
+
+    #[test]
+    fn a_list_that_is_cut_says_so() {
+        let all: Vec<Asked> = (0..230).map(|number| asked(&format!("word{number}"), Outcome::Low)).collect();
+        assert!(page(&all, &[]).contains("<p class=\"quiet\">And 30 more.</p>"));
+    }
+
+    #[test]
+    fn numbers_and_times_are_written_for_people() {
+        assert_eq!(
+            [0, 999, 1000, 1_234_567].map(thousands),
+            ["0", "999", "1\u{202f}000", "1\u{202f}234\u{202f}567"]
+        );
+        assert_eq!([0.4, 999.4, 999.6, 61_000.0].map(duration), ["0 ms", "999 ms", "1.0 s", "61.0 s"]);
+        assert_eq!((counted(1, "day"), counted(0, "day")), ("1 day".to_owned(), "0 days".to_owned()));
+    }
 }

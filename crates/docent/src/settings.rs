@@ -4,6 +4,7 @@
 //! are errors that say where they are.
 
 mod answering;
+mod serving;
 
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure, nearest};
 pub use answering::{Agent, Generator, Sessions, SessionsKind};
+pub use serving::{LogFormat, Rights, Serve};
 
 /// Everything that can be set.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -37,6 +39,8 @@ pub struct Settings {
     pub generator: Generator,
     /// Where conversations are kept.
     pub sessions: Sessions,
+    /// How readers are served.
+    pub serve: Serve,
     /// OpenAI, by its own variables.
     pub openai: Service,
     /// Cohere, by its own variables.
@@ -230,6 +234,7 @@ impl Settings {
             return Err(out_of_range("retrieval.depth", "1 and 10000", retrieval.depth));
         }
         self.agent.check()?;
+        self.serve.check()?;
         if let Some(attempts) = self.generator.attempts.filter(|attempts| !(1..=10).contains(attempts)) {
             return Err(out_of_range("generator.attempts", "1 and 10", attempts));
         }

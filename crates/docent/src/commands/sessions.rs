@@ -13,10 +13,12 @@ use crate::settings::Settings;
 
 /// A whole conversation.
 #[derive(Serialize)]
-struct Conversation {
+pub struct Conversation {
+    /// What it is.
     #[serde(flatten)]
-    session: Session,
-    turns: Vec<Turn>,
+    pub session: Session,
+    /// What was said.
+    pub turns: Vec<Turn>,
 }
 
 /// Runs the command.
@@ -26,14 +28,14 @@ pub async fn run(settings: &Settings, command: Sessions, output: &Output) -> Res
         Sessions::List { limit } => list(store.as_ref(), limit, output).await,
         Sessions::Show { id } => {
             let conversation = read(store.as_ref(), parse_id(&id)?).await?;
-            if output.json { output.object(&conversation) } else { output.line(markdown(&conversation)) }
+            if output.json { output.object(&conversation) } else { output.line(conversation.markdown()) }
         }
         Sessions::Export { id, out } => {
             let conversation = read(store.as_ref(), parse_id(&id)?).await?;
             let text = if output.json {
                 serde_json::to_string_pretty(&conversation).map_err(anyhow::Error::from)?
             } else {
-                markdown(&conversation)
+                conversation.markdown()
             };
             match out {
                 None => output.line(text),
@@ -79,18 +81,19 @@ async fn read(store: &dyn SessionStore, id: Uuid) -> Result<Conversation, Failur
     Ok(Conversation { session, turns })
 }
 
-/// A conversation to read: questions as headings, answers with their links.
-fn markdown(conversation: &Conversation) -> String {
-    let title = conversation.session.title.as_deref().unwrap_or("Conversation");
-    let mut text =
-        format!("# {title}\n\n{} · {}\n", conversation.session.session_id, conversation.session.started_at);
-    for turn in &conversation.turns {
-        text.push_str(&format!("\n## {}\n\n{}\n", turn.query, turn.response.answer));
+impl Conversation {
+    /// To read: questions as headings, answers with their links.
+    pub fn markdown(&self) -> String {
+        let title = self.session.title.as_deref().unwrap_or("Conversation");
+        let mut text = format!("# {title}\n\n{} · {}\n", self.session.session_id, self.session.started_at);
+        for turn in &self.turns {
+            text.push_str(&format!("\n## {}\n\n{}\n", turn.query, turn.response.answer));
+        }
+        text.trim_end().to_owned()
     }
-    text.trim_end().to_owned()
 }
 
 /// The same for a chat that exports itself.
 pub async fn export(store: &dyn SessionStore, id: Uuid) -> Result<String, Failure> {
-    Ok(markdown(&read(store, id).await?))
+    Ok(read(store, id).await?.markdown())
 }

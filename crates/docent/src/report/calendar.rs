@@ -18,7 +18,7 @@ pub(super) fn over_time(report: &Report) -> String {
     let days: Vec<(i64, Outcome)> =
         report.asked.iter().filter_map(|asked| Some((day(&asked.at)?, asked.outcome))).collect();
     let range = range(report, &days);
-    let weekly = range.end() - range.start() >= MOST_DAYS;
+    let weekly = range.end() - range.start() > MOST_DAYS;
     let (step, name) = if weekly { (7, "week, named by its Monday") } else { (1, "day") };
     let first = if weekly { monday(*range.start()) } else { *range.start() };
     let count = ((range.end() - first) / step + 1).max(0) as usize;
@@ -51,13 +51,25 @@ pub(super) fn shown(at: &str) -> String {
     day(at).map_or_else(|| at.to_owned(), date)
 }
 
+/// `2 Nov to 14 Nov 2025`, or one day if both are the same.
+pub(super) fn span(from: &str, to: &str) -> String {
+    match (day(from), day(to)) {
+        (Some(from), Some(to)) if from == to => date(to),
+        (Some(from), Some(to)) if civil(from).0 == civil(to).0 => {
+            format!("{} to {}", label(from, true), date(to))
+        }
+        _ => format!("{} to {}", shown(from), shown(to)),
+    }
+}
+
 /// The days the report is about. Before the first question a long one has nothing to show.
 fn range(report: &Report, days: &[(i64, Outcome)]) -> RangeInclusive<i64> {
     let asked = || days.iter().map(|(day, _)| *day);
     let last = day(&report.made).or_else(|| asked().max()).unwrap_or_default();
-    let first = last + 1 - i64::from(report.days).clamp(1, LONGEST);
+    // Counted back from the middle of a day, they begin in the middle of a day.
+    let first = last - i64::from(report.days).min(LONGEST);
     let asked_first = asked().filter(|day| (first..=last).contains(day)).min().unwrap_or(last);
-    if last - first >= MOST_DAYS { asked_first..=last } else { first..=last }
+    if last - first > MOST_DAYS { asked_first..=last } else { first..=last }
 }
 
 /// Days since 1970 of a text that begins with a date, as RFC 3339 does.
@@ -67,10 +79,12 @@ fn day(text: &str) -> Option<i64> {
     // Years begin in March here, so that the leap day is the last of its year.
     let shifted = if month > 2 { year } else { year - 1 };
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = 365 * shifted + shifted.div_euclid(4) - shifted.div_euclid(100) + shifted.div_euclid(400)
-        + of_year
-        - 719_468;
-    (civil(days) == (year, month, day)).then_some(days)
+    let days =
+        365 * shifted + shifted.div_euclid(4) - shifted.div_euclid(100) + shifted.div_euclid(400) + of_year
+            - 719_468;
+    // What is not a date of the calendar comes back as another, or is written otherwise.
+    let (year, month, day) = civil(days);
+    text.starts_with(&format!("{year:04}-{month:02}-{day:02}")).then_some(days)
 }
 
 /// Year, month and day.
@@ -129,11 +143,18 @@ mod tests {
                 assert_eq!(day(&format!("{year:04}-{month:02}-{of_month:02}")), Some(days));
             }
         }
-        for text in ["", "yesterday!", "2025-02-29", "2025-13-01", "2025-00-10", "2025-1-001", "２０２５-11"] {
+        for text in ["", "yesterday!", "2025-02-29", "2025-13-01", "2025-00-10", "2025-1-001", "２０２５-11"]
+        {
             assert_eq!(day(text), None, "{text}");
         }
-        assert_eq!((shown("2025-11-04T08:00:00Z"), shown("soon")), ("4 Nov 2025".to_owned(), "soon".to_owned()));
+        assert_eq!(
+            (shown("2025-11-04T08:00:00Z"), shown("soon")),
+            ("4 Nov 2025".to_owned(), "soon".to_owned())
+        );
         assert_eq!(label(monday(20_406), false), "10 Nov 25");
+        assert_eq!(span("2025-11-02", "2025-11-14"), "2 Nov to 14 Nov 2025");
+        assert_eq!(span("2025-11-14T01", "2025-11-14T02"), "14 Nov 2025");
+        assert_eq!(span("2024-12-31", "2025-01-01"), "31 Dec 2024 to 1 Jan 2025");
     }
 
     #[test]
@@ -144,7 +165,7 @@ mod tests {
             asked("2025-11-12T10:00:00Z", Outcome::Abstained),
         ];
         let chart = drawn("2025-11-15T00:00:00Z", 5, &asked);
-        assert_eq!(chart.matches("<tr><td>").count(), 5);
+        assert_eq!(chart.matches("<tr><td>").count(), 6);
         for row in ["11 Nov</td><td>0</td><td>0</td><td>0", "12 Nov</td><td>0</td><td>0</td><td>1"] {
             assert!(chart.contains(row), "{chart}");
         }
@@ -153,7 +174,8 @@ mod tests {
 
     #[test]
     fn many_days_are_weeks_from_the_first_question_on() {
-        let asked = [asked("2025-07-02T10:00:00Z", Outcome::Low), asked("2025-11-16T10:00:00Z", Outcome::Low)];
+        let asked =
+            [asked("2025-07-02T10:00:00Z", Outcome::Low), asked("2025-11-16T10:00:00Z", Outcome::Low)];
         let chart = drawn("2025-11-16", 365, &asked);
         assert_eq!(chart.matches("<tr><td>").count(), 20);
         assert!(chart.contains("<td>30 Jun</td><td>0</td><td>1</td>"), "{chart}");

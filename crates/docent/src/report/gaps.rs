@@ -52,10 +52,7 @@ pub fn gaps(asked: &[Asked]) -> Vec<Gap> {
 
 /// The questions that are the same but for case and punctuation, in the order of their words; repeats
 /// of one question are in the order of time.
-pub(super) fn repeats(
-    asked: &[Asked],
-    numbers: impl Iterator<Item = usize>,
-) -> Vec<(String, Vec<usize>)> {
+pub(super) fn repeats(asked: &[Asked], numbers: impl Iterator<Item = usize>) -> Vec<(String, Vec<usize>)> {
     let mut repeats: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     numbers.for_each(|number| repeats.entry(plain(&asked[number].question)).or_default().push(number));
     for numbers in repeats.values_mut() {
@@ -65,7 +62,7 @@ pub(super) fn repeats(
 }
 
 /// Words in lower case without punctuation. The signs of C++ and C# are part of their names.
-fn plain(question: &str) -> String {
+pub(super) fn plain(question: &str) -> String {
     let kept = |sign: char| if sign.is_alphanumeric() || matches!(sign, '+' | '#') { sign } else { ' ' };
     let spaced: String = question.to_lowercase().chars().map(kept).collect();
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -83,8 +80,9 @@ fn is_missed(asked: &Asked) -> bool {
     asked.outcome != Outcome::Answered || asked.rating == Some(false)
 }
 
-/// The average likeness from which on two groups are one. For sentence vectors of MiniLM paraphrases
-/// lie above it, questions that share no more than the course below.
+/// The average likeness from which on two groups are one. With vectors of MiniLM, groups of the real
+/// questions of `ray-docs` and `cloud-docs` each keep to a topic here; at 0.5 questions come together that
+/// share no more than the name of the product.
 const ALIKE: f32 = 0.6;
 
 /// Two questions that share half of their words are as alike as two whose vectors are just alike enough.
@@ -115,7 +113,8 @@ fn leaves(asked: &[Asked], distinct: &[(String, Vec<usize>)]) -> Vec<Group> {
     }
     let mut words = vec![Words::new(); distinct.len()];
     if vectors.iter().any(Option::is_none) {
-        let texts: Vec<&str> = distinct.iter().map(|(_, numbers)| asked[numbers[0]].question.as_str()).collect();
+        let texts: Vec<&str> =
+            distinct.iter().map(|(_, numbers)| asked[numbers[0]].question.as_str()).collect();
         let analyzer = Analyzer::new(Language::detect(&texts.join("\n")));
         for (words, text) in words.iter_mut().zip(texts) {
             let terms = analyzer.distinct(text);
@@ -134,9 +133,9 @@ fn leaves(asked: &[Asked], distinct: &[(String, Vec<usize>)]) -> Vec<Group> {
 }
 
 /// The vector scaled to length one, unless it points nowhere.
-fn unit(vector: &Vec<f32>) -> Option<Vec<f32>> {
+fn unit(vector: &[f32]) -> Option<Vec<f32>> {
     let length = dot(vector, vector).sqrt();
-    (length.is_normal()).then(|| vector.iter().map(|value| value / length).collect())
+    length.is_normal().then(|| vector.iter().map(|value| value / length).collect())
 }
 
 /// Joins the groups that are alike until none are. Follows each group to the one most like it until two
@@ -211,4 +210,211 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
         (0..16).for_each(|lane| sums[lane] += a[lane] * b[lane]);
     }
     sums.iter().sum::<f32>() + a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f32>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A question the book hardly covers, with a vector at so many degrees.
+    fn low(question: &str, degrees: Option<f32>) -> Asked {
+        let vector = degrees.map(|degrees| vec![degrees.to_radians().cos(), degrees.to_radians().sin()]);
+        Asked { question: question.to_owned(), outcome: Outcome::Low, vector, ..Asked::default() }
+    }
+
+    /// The questions of each gap.
+    fn texts(asked: &[Asked]) -> Vec<Vec<&str>> {
+        let text = |number: &usize| asked[*number].question.as_str();
+        gaps(asked).iter().map(|gap| gap.questions.iter().map(text).collect()).collect()
+    }
+
+    /// Numbers that look random, from 0 to 1.
+    fn noise(mut state: u32) -> impl FnMut() -> f32 {
+        move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1u32 << 24) as f32
+        }
+    }
+
+    /// `count` questions around `topics` directions of 24 dimensions; every third is asked again, every
+    /// fifth has no vector.
+    fn scattered(count: usize, topics: usize) -> Vec<Asked> {
+        let mut noise = noise(7);
+        let centres: Vec<Vec<f32>> = (0..topics).map(|_| (0..24).map(|_| noise() - 0.5).collect()).collect();
+        let mut asked = Vec::new();
+        for number in 0..count {
+            let centre = &centres[number % topics];
+            let vector = centre.iter().map(|value| value + 0.5 * (noise() - 0.5)).collect();
+            let question = format!("topic{} aspect{} word{number}", number % topics, number % 4);
+            let at = format!("2025-11-{:02}T08:00:00Z", 1 + number % 28);
+            let vector = Some(vector).filter(|_| number % 5 > 0);
+            asked.push(Asked { at, vector, ..low(&question, None) });
+        }
+        let again: Vec<Asked> = asked.iter().step_by(3).cloned().collect();
+        asked.extend(
+            again.into_iter().map(|first| Asked { question: first.question.to_uppercase() + "?!", ..first }),
+        );
+        asked
+    }
+
+    #[test]
+    fn paraphrases_are_one_gap_and_other_questions_another() {
+        let asked = [
+            low("Can I use a lidar?", Some(0.0)),
+            low("What does a battery cost?", Some(90.0)),
+            low("Is a laser scanner supported?", Some(45.0)),
+            low("How much are batteries?", Some(110.0)),
+            low("Does it work with a lidar?", Some(20.0)),
+        ];
+        assert_eq!(
+            texts(&asked),
+            [
+                vec!["Does it work with a lidar?", "Can I use a lidar?", "Is a laser scanner supported?"],
+                vec!["How much are batteries?", "What does a battery cost?"],
+            ]
+        );
+    }
+
+    #[test]
+    fn small_steps_do_not_chain_topics_together() {
+        let asked: Vec<Asked> =
+            (0..10).map(|step| low(&format!("q{step}"), Some(40.0 * step as f32))).collect();
+        assert!(texts(&asked).iter().all(|gap| gap.len() <= 3), "{:?}", texts(&asked));
+    }
+
+    #[test]
+    fn only_what_was_missed_or_marked_down_is_a_gap() {
+        let answered =
+            |question: &str, rating| Asked { outcome: Outcome::Answered, rating, ..low(question, None) };
+        let asked = [
+            answered("fine", None),
+            answered("good", Some(true)),
+            answered("bad", Some(false)),
+            Asked { outcome: Outcome::Abstained, ..low("silent", None) },
+            low("low", None),
+        ];
+        assert_eq!(texts(&asked), [["bad"], ["low"], ["silent"]]);
+        assert_eq!(gaps(&asked)[0].downs, 1);
+        assert_eq!(gaps(&[]), []);
+    }
+
+    #[test]
+    fn without_vectors_shared_words_decide() {
+        let asked = [
+            low("How do I install the simulator on Windows?", None),
+            low("Is there a discount for students?", None),
+            low("installing simulator: Windows", None),
+            low("???", None),
+            low("Student discounts", None),
+        ];
+        assert_eq!(
+            texts(&asked),
+            [
+                vec!["How do I install the simulator on Windows?", "installing simulator: Windows"],
+                vec!["Is there a discount for students?", "Student discounts"],
+                vec!["???"],
+            ]
+        );
+    }
+
+    #[test]
+    fn a_question_without_vector_joins_one_with_the_same_words() {
+        let asked = [
+            low("Which lidar can I use?", Some(0.0)),
+            low("lidar use", None),
+            low("Where is the charging station?", Some(90.0)),
+            // Of another model, and of none.
+            Asked { vector: Some(vec![1.0, 0.0, 0.0]), ..low("Charging station?", None) },
+            Asked { vector: Some(vec![f32::NAN, 0.0]), ..low("the use of a lidar", None) },
+        ];
+        let found: Vec<usize> = gaps(&asked).iter().map(|gap| gap.questions.len()).collect();
+        assert_eq!(found, [3, 2], "{:?}", texts(&asked));
+    }
+
+    #[test]
+    fn the_order_of_the_questions_makes_no_difference() {
+        let asked = scattered(120, 9);
+        let shown = |asked: &[Asked]| -> Vec<(Vec<(String, String)>, usize)> {
+            let told = |number: &usize| (asked[*number].question.clone(), asked[*number].at.clone());
+            gaps(asked).iter().map(|gap| (gap.questions.iter().map(told).collect(), gap.downs)).collect()
+        };
+        let expected = shown(&asked);
+        let mut noise = noise(3);
+        for _ in 0..20 {
+            let mut shuffled: Vec<(f32, Asked)> =
+                asked.iter().map(|asked| (noise(), asked.clone())).collect();
+            shuffled.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let shuffled: Vec<Asked> = shuffled.into_iter().map(|(_, asked)| asked).collect();
+            assert_eq!(shown(&shuffled), expected);
+        }
+    }
+
+    #[test]
+    fn every_missed_question_is_in_one_gap_and_no_two_gaps_are_alike() {
+        let asked = scattered(150, 11);
+        let mut seen: Vec<usize> = gaps(&asked).into_iter().flat_map(|gap| gap.questions).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, Vec::from_iter(0..asked.len()));
+        let joined = join(leaves(&asked, &repeats(&asked, 0..asked.len())));
+        assert!((5..60).contains(&joined.len()), "{}", joined.len());
+        for (number, group) in joined.iter().enumerate() {
+            assert!(joined[..number].iter().all(|other| likeness(group, other) < ALIKE));
+        }
+    }
+
+    /// Joins the two most alike of all groups, again and again.
+    fn join_slowly(mut groups: Vec<Group>) -> Vec<Group> {
+        loop {
+            let pairs = (0..groups.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
+            let best = pairs.max_by(|(a, b), (c, d)| {
+                likeness(&groups[*a], &groups[*b]).total_cmp(&likeness(&groups[*c], &groups[*d]))
+            });
+            match best {
+                Some((a, b)) if likeness(&groups[a], &groups[b]) >= ALIKE => {
+                    let other = groups.remove(a);
+                    let group = groups.remove(b);
+                    groups.push(group.with(other));
+                }
+                _ => return groups,
+            }
+        }
+    }
+
+    #[test]
+    fn following_the_nearest_finds_what_comparing_all_pairs_finds() {
+        let members = |groups: Vec<Group>| -> Vec<Vec<usize>> {
+            let sorted = |mut group: Group| {
+                group.members.sort_unstable();
+                group.members
+            };
+            let mut members: Vec<Vec<usize>> = groups.into_iter().map(sorted).collect();
+            members.sort();
+            members
+        };
+        for topics in [1, 4, 13] {
+            let asked: Vec<Asked> =
+                scattered(90, topics).into_iter().filter(|asked| asked.vector.is_some()).collect();
+            let leaves = leaves(&asked, &repeats(&asked, 0..asked.len()));
+            assert_eq!(members(join(leaves.clone())), members(join_slowly(leaves)));
+        }
+    }
+
+    #[test]
+    fn the_nearest_section_is_the_one_most_came_near_to() {
+        let near = |question: &str, name: &str| Asked {
+            nearest: Some((name.to_owned(), format!("https://b.org/{name}"))),
+            ..low(question, Some(0.0))
+        };
+        let asked = [near("a", "x"), near("b", "y"), near("c", "y"), low("d", Some(0.0))];
+        assert_eq!(gaps(&asked)[0].nearest, Some(("y".to_owned(), "https://b.org/y".to_owned())));
+        let tied = [near("a", "y"), near("b", "x")];
+        assert_eq!(gaps(&tied)[0].nearest.as_ref().map(|(name, _)| name.as_str()), Some("x"));
+    }
+
+    #[test]
+    fn repeats_come_first_and_stand_together_in_the_order_of_time() {
+        let at = |question: &str, at: &str| Asked { at: at.to_owned(), ..low(question, Some(0.0)) };
+        let asked = [at("Why C++?", "3"), at("other", "1"), at("why c++", "2"), at("Why C?", "1")];
+        assert_eq!(texts(&asked), [["why c++", "Why C++?", "other", "Why C?"]]);
+    }
 }

@@ -1,8 +1,9 @@
 //! Runs `docent` in a clean environment with a data folder of its own.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 
@@ -94,6 +95,59 @@ impl Docent {
         assert_eq!(shown.trim_end(), message, "{arguments:?}");
         assert_eq!(run.status, status, "{arguments:?}");
         assert_eq!(run.stdout, "", "{arguments:?}");
+    }
+}
+
+/// A server that stops when dropped.
+pub struct Served {
+    /// `http://127.0.0.1:PORT`
+    pub url: String,
+    child: Child,
+    said: Arc<Mutex<String>>,
+}
+
+impl Docent {
+    /// Serves on a free port of this machine.
+    pub fn serve(&self) -> Served {
+        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let said = Arc::new(Mutex::new(String::new()));
+        let mut url = None;
+        while url.is_none() {
+            let line = lines.next().expect("the server ended before it served").unwrap();
+            url = line
+                .strip_prefix("serving on ")
+                .map(|rest| rest.split('/').take(3).collect::<Vec<_>>().join("/"));
+            said.lock().unwrap().push_str(&(line + "\n"));
+        }
+        let log = said.clone();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                log.lock().unwrap().push_str(&(line + "\n"));
+            }
+        });
+        Served { url: url.unwrap(), child, said }
+    }
+}
+
+impl Served {
+    /// What it printed on stderr so far.
+    pub fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// Asks it to stop, as a service manager does, and waits; returns whether it ended well.
+    pub fn stop(&mut self) -> bool {
+        Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        self.child.wait().unwrap().success()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -1,0 +1,21 @@
+//! `docent mcp`: the book for programs that speak MCP, on standard input and output.
+
+use crate::compose;
+use crate::exit::Failure;
+use crate::mcp::{self, Shelf};
+use crate::output::{FAINT, Output};
+use crate::settings::Settings;
+
+/// Runs the command.
+pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
+    let book = compose::book(settings).await?;
+    if book.is_sample {
+        output.note(format!(
+            "{FAINT}no book ingested yet: the sample book answers (docent ingest FOLDER reads yours){FAINT:#}"
+        ));
+    }
+    let agent = compose::agent(&book, settings, None)?;
+    let shelf = Shelf { agent, retriever: book.retriever.clone(), title: book.title(settings) };
+    mcp::stdio(shelf).await?;
+    Ok(())
+}

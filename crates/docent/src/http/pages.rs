@@ -1,0 +1,80 @@
+//! The chat page, the widget, and the description of the API, all from the binary.
+//!
+//! Invariant: no page asks anything of another server.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use include_dir::{Dir, include_dir};
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use super::Server;
+use super::error::{ApiError, Code};
+
+static WEB: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../web");
+
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+                           connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'";
+
+/// The page that describes the API styles itself.
+const DOCS_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+                           img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'self'";
+
+/// Routes of pages and files.
+pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
+    let docs = SwaggerUi::new("/docs")
+        .url("/openapi.json", description)
+        .config(Config::default().try_it_out_enabled(true));
+    let docs: Router<Arc<Server>> = Router::from(docs);
+    let docs = docs.layer(axum::middleware::map_response(async |mut response: Response| {
+        let policy = HeaderValue::from_static(DOCS_POLICY);
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+        response
+    }));
+    Router::new()
+        .route("/", get(async |headers: HeaderMap| file("index.html", &headers)))
+        .route("/widget.js", get(async |headers: HeaderMap| file("widget.js", &headers)))
+        .route(
+            "/assets/{name}",
+            get(async |Path(name): Path<String>, headers: HeaderMap| file(&name, &headers)),
+        )
+        .merge(docs)
+}
+
+fn file(name: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
+    let file = WEB.get_file(name);
+    let file = file.ok_or_else(|| ApiError::new(Code::NotFound, "There is nothing at this address"))?;
+    // The files change with the program alone, so its hash of them tells whether they did.
+    let tag = format!("\"{:x}\"", fingerprint(file.contents()));
+    if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+        return Ok(StatusCode::NOT_MODIFIED.into_response());
+    }
+    let kind = match name.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        _ => "application/octet-stream",
+    };
+    let mut response = (
+        [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")],
+        [(header::CONTENT_SECURITY_POLICY, PAGE_POLICY)],
+        file.contents(),
+    )
+        .into_response();
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    Ok(response)
+}
+
+/// FNV-1a: enough to notice a change.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}

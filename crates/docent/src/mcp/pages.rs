@@ -1,0 +1,166 @@
+//! Pages of the book as resources: their addresses, finding them again, their Markdown.
+//!
+//! Invariant: every address given out here is found again by [`find`].
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use docent_core::chunk::Chunk;
+use docent_core::index::PageOutline;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use rmcp::model::{AnnotateAble, RawResource, RawResourceTemplate, Resource, ResourceTemplate};
+use rmcp::schemars::{self, JsonSchema};
+use serde::Serialize;
+
+use crate::exit::{Failure, nearest};
+
+/// What pages are made of.
+pub const MARKDOWN: &str = "text/markdown";
+
+/// Before the id of a page that is published nowhere.
+const SCHEME: &str = "docent://page/";
+
+/// What must be encoded in one segment of an address.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A whole page.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Page {
+    /// Names the page.
+    pub document_id: String,
+    /// Where it is published.
+    pub url: String,
+    /// Its title.
+    pub page_title: String,
+    /// The part of the book.
+    pub module_name: String,
+    /// Its sections, in order.
+    pub sections: Vec<Section>,
+    /// The page as Markdown.
+    pub content: String,
+}
+
+/// A section of a page.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Section {
+    /// Its heading; null for what comes before the first.
+    pub heading: Option<String>,
+    /// Opens the page at the section.
+    pub url: String,
+}
+
+impl Page {
+    /// The page put together from its chunks.
+    pub fn new(page: &PageOutline, chunks: &[Arc<Chunk>]) -> Self {
+        let sections = page.sections.iter();
+        Self {
+            document_id: page.document_id.clone(),
+            url: page.url.clone(),
+            page_title: page.title.clone(),
+            module_name: page.module_name.clone(),
+            sections: sections
+                .map(|section| Section { heading: section.heading.clone(), url: section.url.clone() })
+                .collect(),
+            content: markdown(&page.title, chunks),
+        }
+    }
+
+    /// The page, then the links to cite it by.
+    pub fn with_links(&self) -> String {
+        let mut text = format!("{}\nLinks:\n- {}: {}\n", self.content, self.page_title, self.url);
+        for section in self.sections.iter().filter(|section| section.url != self.url) {
+            let heading = section.heading.as_deref().unwrap_or(&self.page_title);
+            text.push_str(&format!("- {heading}: {}\n", section.url));
+        }
+        text
+    }
+}
+
+/// A page as it is listed.
+pub fn resource(page: &PageOutline) -> Resource {
+    RawResource::new(uri(page), &page.title)
+        .with_title(&page.title)
+        .with_description(&page.module_name)
+        .with_mime_type(MARKDOWN)
+        .no_annotation()
+}
+
+/// How the address of a page is made from its id.
+pub fn template() -> ResourceTemplate {
+    RawResourceTemplate::new(format!("{SCHEME}{{document_id}}"), "page")
+        .with_title("A page of the book")
+        .with_description("A whole page as Markdown, by the document_id of a passage")
+        .with_mime_type(MARKDOWN)
+        .no_annotation()
+}
+
+/// The page with this id or address; when there is none, the error names the nearest.
+pub fn find<'a>(pages: &'a [PageOutline], wanted: &str) -> Result<&'a PageOutline, Failure> {
+    let name: Cow<'_, str> = match wanted.trim().strip_prefix(SCHEME) {
+        Some(encoded) => percent_decode_str(encoded).decode_utf8_lossy(),
+        None => wanted.trim().into(),
+    };
+    // An id may hold a `#` of its own, so the whole is tried before the anchor is cut off.
+    let by_id = |id: &str| pages.iter().find(|page| page.document_id == id);
+    let bare = name.split('#').next().unwrap_or_default();
+    let by_address = || {
+        let address = address(bare);
+        pages.iter().find(|page| !address.is_empty() && self::address(&page.url) == address)
+    };
+    let by_chapter = || pages.iter().find(|page| !bare.is_empty() && chapter(&page.document_id) == bare);
+    by_id(&name).or_else(|| by_id(bare)).or_else(by_address).or_else(by_chapter).ok_or_else(|| {
+        let failure = Failure::usage(format!("there is no page `{}` in this book", wanted.trim()));
+        let known: Vec<&str> = if bare.contains("://") {
+            pages.iter().map(|page| page.url.as_str()).collect()
+        } else {
+            pages.iter().map(|page| page.document_id.as_str()).collect()
+        };
+        match nearest(bare, known) {
+            Some(near) => failure.hint(format!("did you mean `{near}`?")),
+            None => failure.hint("the passages search_book finds name their pages in `document_id`"),
+        }
+    })
+}
+
+/// Where the page is published; what is not on the web gets an address of ours.
+fn uri(page: &PageOutline) -> String {
+    if page.url.starts_with("https://") || page.url.starts_with("http://") {
+        return page.url.clone();
+    }
+    format!("{SCHEME}{}", utf8_percent_encode(&page.document_id, RESERVED))
+}
+
+/// An address without what makes no difference to where it leads.
+fn address(url: &str) -> String {
+    let plain = percent_decode_str(url).decode_utf8_lossy();
+    let folder = plain.strip_suffix("index.html").unwrap_or(&plain);
+    folder.trim_end_matches('/').to_owned()
+}
+
+/// The id without its extension, as `chapter_id` has it.
+fn chapter(document_id: &str) -> &str {
+    match document_id.rsplit_once('.') {
+        Some((stem, extension)) if !extension.contains('/') => stem,
+        _ => document_id,
+    }
+}
+
+/// Title, headings and passages in order.
+fn markdown(title: &str, chunks: &[Arc<Chunk>]) -> String {
+    let mut text = format!("# {title}\n");
+    let mut last: Option<&Chunk> = None;
+    for chunk in chunks {
+        if last.is_none_or(|last| last.section != chunk.section) {
+            let path = &chunk.heading_hierarchy;
+            let above = last.map_or(&[][..], |last| &last.heading_hierarchy);
+            let shared = path.iter().zip(above).take_while(|(new, old)| new == old).count();
+            // A section of the same name again still has a heading of its own.
+            for depth in shared.min(path.len().saturating_sub(1))..path.len() {
+                text.push_str(&format!("\n{} {}\n", "#".repeat((depth + 2).min(6)), path[depth]));
+            }
+        }
+        text.push_str(&format!("\n{}\n", chunk.content));
+        last = Some(chunk);
+    }
+    text
+}
