@@ -14,7 +14,9 @@ mod http;
 mod tests;
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
+use async_trait::async_trait;
 use docent_core::agent::{Agent, Ask, AskError};
 use docent_core::answer::AgentResponse;
 use docent_core::index::{IndexError, PageOutline};
@@ -45,11 +47,29 @@ const PROMPT: &str = "ask";
 #[derive(Clone)]
 pub struct Shelf {
     /// Answers questions.
-    pub agent: Agent,
+    pub answers: Arc<dyn Answers>,
     /// Finds passages and pages.
     pub retriever: Retriever,
     /// What the book is called.
     pub title: String,
+}
+
+/// Answers questions, with whatever a surface adds to a turn: limits, figures, the owner's log.
+#[async_trait]
+pub trait Answers: Send + Sync {
+    /// The answer, or why there is none, in words for a model.
+    async fn answer(&self, ask: Ask) -> Result<AgentResponse, Failure>;
+}
+
+#[async_trait]
+impl Answers for Agent {
+    async fn answer(&self, ask: Ask) -> Result<AgentResponse, Failure> {
+        self.ask(&ask, &|_| {}).await.map_err(|error| match error {
+            AskError::Retrieve(error) => unavailable(error),
+            AskError::Invalid(_) | AskError::NoSuchModule(_) => Failure::usage(error),
+            other => internal(other),
+        })
+    }
 }
 
 /// Serves on stdin and stdout until the client leaves.
@@ -222,11 +242,7 @@ impl Shelf {
             include_sources: true,
             ..Ask::default()
         };
-        let response = self.agent.ask(&ask, &|_| {}).await.map_err(|error| match error {
-            AskError::Retrieve(error) => unavailable(error),
-            AskError::Invalid(_) | AskError::NoSuchModule(_) => Failure::usage(error),
-            other => internal(other),
-        })?;
+        let response = self.answers.answer(ask).await?;
         result(answer(&response), &response)
     }
 

@@ -24,6 +24,7 @@ Prints its base URL and runs until it is killed. Replies:
   {\"status\": {\"code\": 429, \"retry_after\": 1}}     answers with a status
   {\"stall\": {\"after\": \"…\"}}                       says this, then nothing more
   {\"cut\": {\"after\": \"…\"}}                         says this, then cuts the line
+  {\"paced\": {\"text\": \"…\", \"first_ms\": 300, \"per_second\": 50}}   says this as fast as a model would
   {\"huge\": 10000000}                              says this many bytes
   {\"raw\": \"…\"}                                    sends this body, whatever it is
   \"invalid_json\"  \"empty\"  \"echo\"

@@ -48,6 +48,15 @@ pub enum Reply {
         /// What it says first.
         after: String,
     },
+    /// Says this as fast as a real model would.
+    Paced {
+        /// What it says.
+        text: String,
+        /// Milliseconds until the first word.
+        first_ms: u64,
+        /// Words a second after that.
+        per_second: u32,
+    },
     /// Sends what looks like JSON and is none.
     InvalidJson,
     /// Says this many bytes.

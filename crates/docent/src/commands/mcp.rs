@@ -1,5 +1,7 @@
 //! `docent mcp`: the book for programs that speak MCP, on standard input and output.
 
+use std::sync::Arc;
+
 use crate::compose;
 use crate::exit::Failure;
 use crate::mcp::{self, Shelf};
@@ -15,7 +17,8 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
         ));
     }
     let agent = compose::agent(&book, settings, None)?;
-    let shelf = Shelf { agent, retriever: book.retriever.clone(), title: book.title(settings) };
+    let shelf =
+        Shelf { answers: Arc::new(agent), retriever: book.retriever.clone(), title: book.title(settings) };
     mcp::stdio(shelf).await?;
     Ok(())
 }

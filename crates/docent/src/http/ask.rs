@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use docent_core::agent::{Ask, AskError, Selection, State as TurnState, TurnEvent};
 use docent_core::answer::{AgentResponse, Citation, Sentence};
 use docent_core::log::LoggedTurn;
+use docent_core::query::{MOST_AGENT_HITS, Question};
 use docent_core::retrieve::Confidence;
 use docent_core::sources::SourceChunk;
 use futures_util::{Stream, stream};
@@ -53,6 +54,28 @@ pub struct AskRequest {
     html: Option<bool>,
 }
 
+/// An event of the stream, as it is described.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "events are written by `wire`")]
+pub struct AskEvent {
+    event: AskEventName,
+    /// An object, in JSON.
+    data: String,
+}
+
+/// What an event tells.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "events are written by `wire`")]
+pub enum AskEventName {
+    State,
+    Sources,
+    Sentence,
+    Restart,
+    Done,
+    Error,
+}
+
 /// Ask the book
 ///
 /// As JSON, or as server-sent events when `stream` is true or the `Accept` header asks for
@@ -60,7 +83,7 @@ pub struct AskRequest {
 /// `restart` means that the sentences so far are not the answer after all.
 #[utoipa::path(post, path = "/api/v1/ask", tag = "answers", request_body = AskRequest,
     responses(
-        (status = 200, description = "The answer, or an abstention", content((AgentResponse = "application/json"), (String = "text/event-stream"))),
+        (status = 200, description = "The answer, or an abstention", content((AgentResponse = "application/json"), (AskEvent = "text/event-stream"))),
         (status = 400, body = ErrorBody, description = "Not a valid question"),
         (status = 401, body = ErrorBody, description = "No key, or a wrong one"),
         (status = 404, body = ErrorBody, description = "No such session"),
@@ -103,21 +126,19 @@ pub async fn ask(
         drop(place);
         return Ok(Json(response).into_response());
     }
-    // What is wrong with a question is an error of the request, not of the stream.
-    docent_core::query::Question::within(
-        docent_core::query::MOST_AGENT_HITS,
-        &ask.query,
-        ask.top_k,
-        0.0,
-        None,
-    )
-    .map_err(|error| ApiError::from(AskError::from(error)))?;
+    check(&ask)?;
     let events = events(server, ask, with_html, place);
     let keep_alive = KeepAlive::new().interval(Duration::from_secs(10)).text("still here");
     let mut response = Sse::new(events).keep_alive(keep_alive).into_response();
     // Proxies must not collect what is meant to trickle.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
+}
+
+/// What is wrong with a question is an error of the request, not of the stream.
+pub fn check(ask: &Ask) -> Result<(), ApiError> {
+    let question = Question::within(MOST_AGENT_HITS, &ask.query, ask.top_k, 0.0, None);
+    question.map(|_| ()).map_err(|error| AskError::from(error).into())
 }
 
 /// Runs a turn, measures it, and keeps it for the owner.

@@ -17,12 +17,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use docent_core::agent::Agent;
+use docent_core::agent::{Agent, Ask};
+use docent_core::answer::AgentResponse;
 use docent_core::log::TurnLog;
 use docent_core::retrieve::Retriever;
 use docent_core::session::SessionStore;
@@ -35,6 +37,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::exit::{Exit, Failure};
 use crate::mcp;
 use crate::settings::{Serve, Settings};
 use error::{ApiError, Code};
@@ -145,7 +148,7 @@ pub fn app(
         .split_for_parts();
     description.info.version = env!("CARGO_PKG_VERSION").to_owned();
     let shelf = mcp::Shelf {
-        agent: server.agent.clone(),
+        answers: Arc::new(Turns(server.clone())),
         retriever: server.retriever.clone(),
         title: server.title.clone(),
     };
@@ -159,7 +162,7 @@ pub fn app(
             ApiError::new(Code::MethodNotAllowed, "This address does not take that method")
         })
         .with_state(server)
-        .nest("/mcp", mcp)
+        .nest_service("/mcp", mcp)
         .layer(DefaultBodyLimit::max(limit))
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
             ApiError::new(Code::Internal, "Something went wrong on our side").into_response()
@@ -196,6 +199,19 @@ pub async fn serve(
             tracing::warn!("some requests did not end in {} s and were cut off", GRACE.as_secs());
             Ok(())
         }
+    }
+}
+
+/// Turns of programs count like those of readers.
+struct Turns(Arc<Server>);
+
+#[async_trait]
+impl mcp::Answers for Turns {
+    async fn answer(&self, ask: Ask) -> Result<AgentResponse, Failure> {
+        let failed = |error: ApiError| Failure::new(Exit::Failed, error.body().message);
+        let _place = self.0.guard.place().await.map_err(failed)?;
+        let ask = Ask { threshold: self.0.threshold, ..ask };
+        ask::turn(&self.0, ask, |_| {}).await.map_err(failed)
     }
 }
 

@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use utoipa::ToSchema;
 
 use super::Server;
-use super::ask::turn;
+use super::ask::{check, turn};
 use super::error::{ApiError, Code, ErrorBody};
 use super::guard::{Reader, Visitor};
 
@@ -37,7 +37,7 @@ pub struct ChatRequest {
     #[schema(example = "docent")]
     _model: Option<String>,
     /// The conversation; the last message is the question.
-    #[schema(min_items = 1)]
+    #[schema(min_items = 1, example = json!([{"role": "user", "content": "What is a ROS 2 node?"}]))]
     messages: Vec<ChatMessage>,
     /// Whether to send the answer in pieces.
     #[serde(default)]
@@ -57,23 +57,49 @@ pub struct StreamOptions {
 /// A message.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct ChatMessage {
-    /// `system`, `developer`, `user`, `assistant` or `tool`; only readers and answers count.
-    role: String,
+    /// Only readers and answers count.
+    role: Role,
     /// Text, or a list of parts of which the texts count.
     #[serde(default)]
-    #[schema(value_type = Option<String>)]
-    content: Option<Value>,
+    content: Option<Content>,
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    System,
+    Developer,
+    User,
+    Assistant,
+    Tool,
+    Function,
+}
+
+/// What a message says.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+/// A part of a message; pictures and such are passed over.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Part {
+    #[serde(default)]
+    text: Option<String>,
 }
 
 impl ChatMessage {
     fn text(&self) -> String {
         match &self.content {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Array(parts)) => {
-                let texts = parts.iter().filter_map(|part| part["text"].as_str());
+            Some(Content::Text(text)) => text.clone(),
+            Some(Content::Parts(parts)) => {
+                let texts = parts.iter().filter_map(|part| part.text.as_deref());
                 texts.collect::<Vec<_>>().join("\n")
             }
-            _ => String::new(),
+            None => String::new(),
         }
     }
 }
@@ -87,6 +113,14 @@ pub struct ChatCompletion {
     model: &'static str,
     choices: Vec<Value>,
     usage: Value,
+}
+
+/// An event of the stream, as it is described.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "events are written by `completions`")]
+pub struct ChatEvent {
+    /// A `chat.completion.chunk`, or `[DONE]`.
+    data: String,
 }
 
 /// The models there are.
@@ -119,7 +153,7 @@ pub async fn models(_: State<Arc<Server>>, _: Visitor) -> Json<ModelList> {
 /// Chat with the book
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "compatible", request_body = ChatRequest,
     responses(
-        (status = 200, description = "The answer", content((ChatCompletion = "application/json"), (String = "text/event-stream"))),
+        (status = 200, description = "The answer", content((ChatCompletion = "application/json"), (ChatEvent = "text/event-stream"))),
         (status = 400, body = ErrorBody, description = "Not a valid chat"),
         (status = 401, body = ErrorBody, description = "No key, or a wrong one"),
         (status = 413, body = ErrorBody, description = "Too long"),
@@ -145,6 +179,7 @@ pub async fn completions(
         drop(place);
         return Ok(Json(completion(id, &server, &response)).into_response());
     }
+    check(&ask)?;
     let (tell, heard) = mpsc::unbounded_channel();
     let head = Head { id, created: now() };
     let first = head.chunk(json!({"role": "assistant", "content": ""}), None);
@@ -240,21 +275,20 @@ fn spoken(event: &TurnEvent, server: &Server, pieces: &std::sync::Mutex<usize>) 
 fn conversation(messages: &[ChatMessage]) -> Result<(String, Vec<Turn>), ApiError> {
     let invalid = |message: &str| ApiError::new(Code::Validation, message);
     let (last, before) = messages.split_last().ok_or_else(|| invalid("messages cannot be empty"))?;
-    if last.role != "user" {
+    if last.role != Role::User {
         return Err(invalid("The last message must be the user's"));
     }
     let mut earlier = Vec::new();
     let mut asked: Option<String> = None;
     for message in before {
-        match message.role.as_str() {
-            "user" => asked = Some(message.text().chars().take(LONGEST_QUESTION).collect()),
-            "assistant" => {
+        match message.role {
+            Role::User => asked = Some(message.text().chars().take(LONGEST_QUESTION).collect()),
+            Role::Assistant => {
                 if let Some(question) = asked.take() {
                     earlier.push(Turn::told(&question, &message.text()));
                 }
             }
-            "system" | "developer" | "tool" | "function" => {}
-            other => return Err(invalid(&format!("there is no role `{other}`"))),
+            Role::System | Role::Developer | Role::Tool | Role::Function => {}
         }
     }
     Ok((last.text(), earlier))

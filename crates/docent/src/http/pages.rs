@@ -20,10 +20,6 @@ static WEB: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../web");
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                            connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'";
 
-/// The page that describes the API styles itself.
-const DOCS_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
-                           img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'self'";
-
 /// Routes of pages and files.
 pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
     let docs = SwaggerUi::new("/docs")
@@ -31,7 +27,7 @@ pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
         .config(Config::default().try_it_out_enabled(true));
     let docs: Router<Arc<Server>> = Router::from(docs);
     let docs = docs.layer(axum::middleware::map_response(async |mut response: Response| {
-        let policy = HeaderValue::from_static(DOCS_POLICY);
+        let policy = HeaderValue::from_static(PAGE_POLICY);
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
         response
     }));

@@ -17,6 +17,9 @@ use super::guard::{Admin, Reader, Visitor};
 use super::{Server, html};
 use crate::commands::sessions::Conversation;
 
+/// The most sessions a list skips.
+const MOST_SKIPPED: usize = 1_000_000_000;
+
 /// The longest title.
 const LONGEST_TITLE: usize = 200;
 
@@ -53,6 +56,7 @@ pub struct Showing {
 #[into_params(parameter_in = Query)]
 pub struct Exporting {
     /// `markdown` or `json`.
+    #[param(inline)]
     format: Option<ExportFormat>,
 }
 
@@ -117,7 +121,14 @@ pub async fn list(
             format!("limit must be between 1 and 1000, got {limit}"),
         ));
     }
-    let sessions = server.sessions.list(limit, listing.offset.unwrap_or(0)).await?;
+    let offset = listing.offset.unwrap_or(0);
+    if offset > MOST_SKIPPED {
+        return Err(ApiError::new(
+            Code::Validation,
+            format!("offset must be between 0 and {MOST_SKIPPED}, got {offset}"),
+        ));
+    }
+    let sessions = server.sessions.list(limit, offset).await?;
     Ok(Json(SessionList { sessions }))
 }
 

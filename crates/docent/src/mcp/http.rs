@@ -61,16 +61,18 @@ impl Access {
     }
 }
 
-/// The server, to nest at `/mcp`. When `shutdown` completes, open streams end, so that a
-/// graceful shutdown need not wait for clients that listen for ever.
+/// The server, for `nest_service("/mcp", …)`; `nest` would not find `/mcp/`.
+///
+/// When `shutdown` completes, open streams end, so that a graceful shutdown need not wait for
+/// clients that listen for ever.
 pub fn service(shelf: Shelf, access: Access, shutdown: impl Future<Output = ()> + Send + 'static) -> Router {
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(LONGEST_SILENCE);
-    nested(shelf, access, shutdown, Arc::new(sessions))
+    with_sessions(shelf, access, shutdown, Arc::new(sessions))
 }
 
 /// The same with sessions that can be looked at.
-pub fn nested(
+pub(super) fn with_sessions(
     shelf: Shelf,
     access: Access,
     shutdown: impl Future<Output = ()> + Send + 'static,
@@ -107,7 +109,13 @@ async fn enter(State(door): State<Arc<Door>>, request: Request, next: Next) -> R
         // after the session was opened.
         parts.headers.remove(VERSION_HEADER);
     }
-    next.run(Request::from_parts(parts, Body::from(body))).await
+    let leaves = parts.method == Method::DELETE;
+    let mut response = next.run(Request::from_parts(parts, Body::from(body))).await;
+    // The session is gone, not about to go; the Python client complains of anything else.
+    if leaves && response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
 }
 
 impl Door {
@@ -128,7 +136,7 @@ impl Door {
         if self.sessions.sessions.read().await.len() < self.most_sessions {
             return Ok(());
         }
-        let retry = [(header::RETRY_AFTER, LONGEST_SILENCE.as_secs().to_string())];
+        let retry = [(header::RETRY_AFTER, "60")];
         Err((StatusCode::SERVICE_UNAVAILABLE, retry, "too many sessions are open").into_response())
     }
 }

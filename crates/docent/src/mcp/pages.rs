@@ -155,8 +155,9 @@ fn markdown(title: &str, chunks: &[Arc<Chunk>]) -> String {
             let above = last.map_or(&[][..], |last| &last.heading_hierarchy);
             let shared = path.iter().zip(above).take_while(|(new, old)| new == old).count();
             // A section of the same name again still has a heading of its own.
-            for depth in shared.min(path.len().saturating_sub(1))..path.len() {
-                text.push_str(&format!("\n{} {}\n", "#".repeat((depth + 2).min(6)), path[depth]));
+            let shared = shared.min(path.len().saturating_sub(1));
+            for (depth, heading) in path.iter().enumerate().skip(shared) {
+                text.push_str(&format!("\n{} {heading}\n", "#".repeat((depth + 2).min(6))));
             }
         }
         text.push_str(&format!("\n{}\n", chunk.content));

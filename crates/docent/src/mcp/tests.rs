@@ -48,7 +48,7 @@ fn shelf(embedder: Option<Arc<dyn Embedder>>) -> Shelf {
     let retriever =
         Retriever::new(Arc::new(index), embedder, Default::default(), Default::default(), clock.clone());
     let agent = Agent::new(retriever.clone(), None, None, None, clock, Default::default());
-    Shelf { agent, retriever, title: "Robots".to_owned() }
+    Shelf { answers: Arc::new(agent), retriever, title: "Robots".to_owned() }
 }
 
 async fn client(shelf: Shelf) -> RunningService<RoleClient, ()> {
@@ -414,13 +414,22 @@ struct Site {
 
 fn site(access: Access) -> Site {
     let sessions = Arc::new(LocalSessionManager::default());
-    let mcp = http::nested(shelf(None), access, std::future::pending(), sessions.clone());
-    Site { router: axum::Router::new().nest("/mcp", mcp), sessions }
+    let mcp = http::with_sessions(shelf(None), access, std::future::pending(), sessions.clone());
+    Site { router: axum::Router::new().nest_service("/mcp", mcp), sessions }
 }
 
 impl Site {
     async fn post(&self, headers: &[(&str, &str)], body: impl Into<Body>) -> StatusCode {
-        let mut request = Request::post("/mcp")
+        self.send(Request::post("/mcp"), headers, body).await.status()
+    }
+
+    async fn send(
+        &self,
+        request: axum::http::request::Builder,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> axum::response::Response {
+        let mut request = request
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, "application/json, text/event-stream");
         if !headers.iter().any(|(name, _)| *name == "host") {
@@ -429,7 +438,7 @@ impl Site {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        self.router.clone().oneshot(request.body(body.into()).unwrap()).await.unwrap().status()
+        self.router.clone().oneshot(request.body(body.into()).unwrap()).await.unwrap()
     }
 
     async fn open(&self) -> usize {
@@ -451,6 +460,16 @@ async fn only_initialize_opens_a_session() {
     assert_eq!(site.open().await, 0);
     assert_eq!(site.post(&[("mcp-protocol-version", "2024-11-05")], INITIALIZE).await, StatusCode::OK);
     assert_eq!(site.open().await, 1);
+}
+
+#[tokio::test]
+async fn a_session_ends_when_its_client_says_so() {
+    let site = site(Access::default());
+    let opened = site.send(Request::post("/mcp/"), &[], INITIALIZE).await;
+    let session = [("mcp-session-id", opened.headers()["mcp-session-id"].to_str().unwrap())];
+    let ended = site.send(Request::delete("/mcp"), &session, Body::empty()).await;
+    assert_eq!((ended.status(), site.open().await), (StatusCode::NO_CONTENT, 0));
+    assert_eq!(site.post(&session, INITIALIZE).await, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]

@@ -14,5 +14,6 @@ mod search;
 mod ask;
 mod chat;
 mod hostile;
+mod http;
 mod model;
 mod sessions;

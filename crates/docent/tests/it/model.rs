@@ -12,7 +12,7 @@ use crate::support::Docent;
 
 /// A scripted model in a thread of its own.
 pub struct Model {
-    _runtime: Runtime,
+    runtime: Runtime,
     model: ScriptedModel,
 }
 
@@ -21,7 +21,7 @@ impl Model {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let model = runtime.block_on(ScriptedModel::start(script)).unwrap();
-        Self { _runtime: runtime, model }
+        Self { runtime, model }
     }
 
     /// A user who has this model.
@@ -31,6 +31,11 @@ impl Model {
 
     pub fn requests(&self) -> Vec<Request> {
         self.model.requests()
+    }
+
+    /// Waits until somebody hung up in the middle of an answer.
+    pub fn hangup(&self) {
+        self.runtime.block_on(self.model.hangup());
     }
 }
 

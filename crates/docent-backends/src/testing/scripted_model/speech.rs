@@ -3,6 +3,7 @@
 //! Invariant: what is streamed and what is sent whole say the same.
 
 use std::io;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -49,6 +50,20 @@ pub(super) async fn perform(connection: &mut TcpStream, reply: Reply, request: &
             end(connection, "stop", None).await
         }
         Reply::Huge(bytes) => finish(connection, Message::text("x".repeat(bytes)), request).await,
+        Reply::Paced { text, first_ms, per_second } => {
+            tokio::time::sleep(Duration::from_millis(first_ms)).await;
+            if !streamed {
+                return finish(connection, Message::text(text), request).await;
+            }
+            http::begin_chunks(connection, kind).await?;
+            let mut ticks = tokio::time::interval(Duration::from_secs(1) / per_second.max(1));
+            for word in text.split_inclusive(' ') {
+                ticks.tick().await;
+                http::write_chunk(connection, event(&delta(json!({"content": word}))).as_bytes()).await?;
+            }
+            let message = Message::text(text);
+            end(connection, "stop", Some(usage(&message, request))).await
+        }
         Reply::Text(text) => finish(connection, Message::text(text), request).await,
         Reply::ToolCalls(calls) => finish(connection, Message { text: String::new(), calls }, request).await,
         Reply::Empty => finish(connection, Message::text(""), request).await,

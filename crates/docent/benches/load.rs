@@ -1,0 +1,198 @@
+//! The server under load: `cargo bench -p docent --bench load` (seconds as `DOCENT_BENCH_SECONDS`).
+//!
+//! Readers ask the real binary, whose model is a scripted one on a socket: 300 ms to the first
+//! word, 50 words a second. What Docent adds is the time of a turn without the model's own.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
+use serde_json::{Value, json};
+
+/// Two sentences of the sample book, in other words.
+const ANSWER: &str = "A node is a participant in the ROS 2 graph that does one job and communicates with other \
+                      nodes [1]. The ROS 2 graph is the network of the running nodes and of the connections \
+                      between them [1].";
+const FIRST_MS: u64 = 300;
+const PER_SECOND: u32 = 50;
+
+struct Server {
+    url: String,
+    child: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn start(model: Option<&str>) -> (Server, Duration) {
+    let folder = tempfile::tempdir().unwrap();
+    let begun = Instant::now();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_docent"));
+    command.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(folder.path()).env_clear();
+    command.env("DOCENT_DATA_DIR", folder.path()).env("DOCENT_SERVE__REQUESTS_PER_MINUTE", "0");
+    command.env("DOCENT_AGENT__CACHED_ANSWERS", "0").env("RUST_LOG", "error");
+    if let Some(model) = model {
+        command.env("OPENAI_BASE_URL", model).env("OPENAI_API_KEY", "sk-scripted");
+    }
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = lines.by_ref().map_while(Result::ok).find(|line| line.starts_with("serving on ")).unwrap();
+    let ready = begun.elapsed();
+    std::thread::spawn(move || lines.for_each(drop));
+    let url = line.trim_start_matches("serving on ").split('/').take(3).collect::<Vec<_>>().join("/");
+    (Server { url, child, _folder: folder }, ready)
+}
+
+/// Resident memory in megabytes.
+fn resident(child: &Child) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+}
+
+fn quantile(times: &mut [f64], share: f64) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(((times.len() as f64 - 1.0) * share) as usize).copied().unwrap_or(f64::NAN)
+}
+
+#[derive(Default)]
+struct Outcomes {
+    added: Vec<f64>,
+    refused: Vec<f64>,
+    errors: Vec<String>,
+}
+
+/// So many readers ask one question after the other.
+async fn readers(url: &str, count: usize, time: Duration) -> Outcomes {
+    let client = reqwest::Client::builder().pool_max_idle_per_host(count).build().unwrap();
+    let words = ANSWER.split_inclusive(' ').count() as f64;
+    let models_own = FIRST_MS as f64 + (words - 1.0) * 1000.0 / f64::from(PER_SECOND);
+    let number = Arc::new(AtomicUsize::new(0));
+    let end = Instant::now() + time;
+    let readers: Vec<_> = (0..count)
+        .map(|_| {
+            let (client, url, number) = (client.clone(), format!("{url}/api/v1/ask"), number.clone());
+            tokio::spawn(async move {
+                let mut outcomes = Outcomes::default();
+                while Instant::now() < end {
+                    let number = number.fetch_add(1, Ordering::Relaxed);
+                    let query = format!("What is a ROS 2 node, question {number}?");
+                    let begun = Instant::now();
+                    let sent = client
+                        .post(&url)
+                        .json(&json!({"query": query, "include_sources": false}))
+                        .send()
+                        .await;
+                    let answered = match sent {
+                        Ok(response) => {
+                            let status = response.status().as_u16();
+                            response.json::<Value>().await.map(|body| (status, body))
+                        }
+                        Err(error) => Err(error),
+                    };
+                    let took = begun.elapsed().as_secs_f64() * 1000.0;
+                    match answered {
+                        Ok((200, body)) if body["degraded"] == false && body["grounded"] == true => {
+                            outcomes.added.push(took - models_own);
+                        }
+                        Ok((503, body)) if body["error"] == "overloaded" => {
+                            outcomes.refused.push(took);
+                            tokio::time::sleep(Duration::from_secs(1)).await;
+                        }
+                        Ok((status, body)) => outcomes.errors.push(format!("{status}: {body}")),
+                        Err(error) => outcomes.errors.push(error.to_string()),
+                    }
+                }
+                outcomes
+            })
+        })
+        .collect();
+    let mut all = Outcomes::default();
+    for reader in readers {
+        let outcomes = reader.await.unwrap();
+        all.added.extend(outcomes.added);
+        all.refused.extend(outcomes.refused);
+        all.errors.extend(outcomes.errors);
+    }
+    all
+}
+
+async fn searches(url: &str, clients: usize, time: Duration) -> (f64, Vec<f64>) {
+    let client = reqwest::Client::builder().pool_max_idle_per_host(clients).build().unwrap();
+    let number = Arc::new(AtomicUsize::new(0));
+    let (begun, end) = (Instant::now(), Instant::now() + time);
+    let searching: Vec<_> = (0..clients)
+        .map(|_| {
+            let (client, url, number) = (client.clone(), format!("{url}/api/v1/search"), number.clone());
+            tokio::spawn(async move {
+                let mut times = Vec::new();
+                while Instant::now() < end {
+                    let number = number.fetch_add(1, Ordering::Relaxed);
+                    let query = format!("How does robot {number} publish commands?");
+                    let begun = Instant::now();
+                    let response = client.post(&url).json(&json!({ "query": query })).send().await.unwrap();
+                    assert_eq!(response.status(), 200);
+                    response.bytes().await.unwrap();
+                    times.push(begun.elapsed().as_secs_f64() * 1000.0);
+                }
+                times
+            })
+        })
+        .collect();
+    let mut times = Vec::new();
+    for client in searching {
+        times.extend(client.await.unwrap());
+    }
+    (times.len() as f64 / begun.elapsed().as_secs_f64(), times)
+}
+
+#[tokio::main]
+async fn main() {
+    let seconds = std::env::var("DOCENT_BENCH_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+    let time = Duration::from_secs(seconds);
+    let reply = Reply::Paced { text: ANSWER.to_owned(), first_ms: FIRST_MS, per_second: PER_SECOND };
+    let model = ScriptedModel::start(vec![reply]).await.unwrap();
+    let (server, ready) = start(Some(&model.url()));
+    println!(
+        "ready after {:.0} ms, {:.0} MB resident",
+        ready.as_secs_f64() * 1000.0,
+        resident(&server.child)
+    );
+    for count in [50, 500] {
+        let mut outcomes = readers(&server.url, count, time).await;
+        println!(
+            "{count} readers, {seconds} s: {} answered, added p50 {:.0} ms, p95 {:.0} ms; {} refused, p50 {:.1} ms, p95 {:.1} ms; {} errors; {:.0} MB resident",
+            outcomes.added.len(),
+            quantile(&mut outcomes.added, 0.5),
+            quantile(&mut outcomes.added, 0.95),
+            outcomes.refused.len(),
+            quantile(&mut outcomes.refused, 0.5),
+            quantile(&mut outcomes.refused, 0.95),
+            outcomes.errors.len(),
+            resident(&server.child),
+        );
+        if let Some(error) = outcomes.errors.first() {
+            println!("  the first error: {error}");
+        }
+    }
+    drop(server);
+    let (server, _) = start(None);
+    for clients in [1, 50] {
+        let (rate, mut times) = searches(&server.url, clients, Duration::from_secs(seconds.min(20))).await;
+        println!(
+            "{clients} clients searching: {rate:.0}/s, p50 {:.1} ms, p95 {:.1} ms",
+            quantile(&mut times, 0.5),
+            quantile(&mut times, 0.95)
+        );
+    }
+}

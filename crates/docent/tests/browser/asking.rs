@@ -1,0 +1,178 @@
+//! Questions and answers.
+
+use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
+
+use crate::book::{Book, DEFINITION};
+use crate::browser::browse;
+
+const QUESTION: &str = "What is a node in the ROS 2 graph?";
+
+/// Writes down, from now on, how many sentences there are and whether more are to come.
+const HISTORY: &str = "(() => {
+  window.history_ = [];
+  const look = () => {
+    const state = document.querySelector('[data-testid=answer]')?.dataset.state;
+    const now = `${document.querySelectorAll('[data-testid=sentence]').length} ${state}`;
+    if (window.history_.at(-1) !== now) window.history_.push(now);
+  };
+  const watched = { subtree: true, childList: true, attributes: true, attributeFilter: ['data-state'] };
+  new MutationObserver(look).observe(document.querySelector('[data-testid=thread]'), watched);
+  return true;
+})()";
+
+#[tokio::test]
+async fn an_answer_is_in_the_books_own_words() {
+    let library = Book::new().serve();
+    browse("answer", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        assert_eq!(browser.text("book-title").await, "Walking machines");
+        let turn = browser.ask(QUESTION).await;
+        turn.is("complete").await;
+        assert_eq!(turn.text("asked").await, QUESTION);
+        assert_eq!(turn.sentences().await[0], DEFINITION);
+        assert_eq!(turn.text("badge").await, "From the book");
+        assert!(!turn.all("citation").await.is_empty());
+        turn.find("sources").await.click().await.unwrap();
+        assert!(turn.text("source").await.contains(DEFINITION));
+        browser.picture("answer").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sentences_arrive_one_by_one_and_a_draft_that_breaks_off_is_replaced() {
+    let draft = "A node is a participant in the ROS 2 graph [1]. It was invented by cats in 1066 [1]. Its col";
+    let model = ScriptedModel::start(vec![Reply::Stall { after: draft.to_owned() }]).await.unwrap();
+    let library = Book::new().written_by(&model).with("DOCENT_AGENT__STREAM_DEADLINE_SECONDS", "2").serve();
+    browse("streaming", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        browser.until(HISTORY).await;
+        let turn = browser.ask(QUESTION).await;
+        turn.is("complete").await;
+        assert_eq!(turn.sentences().await[0], DEFINITION);
+        assert!(turn.texts("badge").await.contains(&"Answered without the model".to_owned()));
+        let history = browser.value("window.history_").await;
+        let history: Vec<&str> = history.as_array().unwrap().iter().map(|now| now.as_str().unwrap()).collect();
+        let written = history.iter().position(|now| *now == "2 answering").expect(&history.join(", "));
+        let last = history.last().unwrap();
+        assert!(last.ends_with("complete") && written < history.len() - 1, "{history:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_the_book_does_not_support_is_marked() {
+    let prose = "A node is a participant in the ROS 2 graph [1]. It was invented by cats in 1066 [1].";
+    let model = ScriptedModel::start(vec![Reply::text(prose)]).await.unwrap();
+    let library = Book::new().written_by(&model).serve();
+    browse("unsupported", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        let turn = browser.ask(QUESTION).await;
+        let supported: Vec<_> = {
+            let mut all = Vec::new();
+            for sentence in turn.all("sentence").await {
+                all.push(sentence.attr("data-supported").await.unwrap().unwrap());
+            }
+            all
+        };
+        assert_eq!(supported, ["true", "false"]);
+        assert_eq!(turn.texts("unsupported").await, ["not supported by the book"]);
+        browser.picture("unsupported").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_follow_up_is_understood_in_its_conversation() {
+    let library = Book::new().serve();
+    browse("follow-up", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        browser.ask("What is a managed node?").await;
+        let turn = browser.ask("Which states does it move through?").await;
+        turn.is("complete").await;
+        assert!(turn.sentences().await[0].contains("unconfigured, inactive, active and finalized"));
+        assert_eq!(browser.count("turn").await, 2);
+        assert_eq!(browser.count("conversation").await, 1);
+        assert_eq!(library.conversations()[0]["turn_count"], 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_not_in_the_book_is_not_answered_and_the_nearest_sections_are_shown() {
+    let library = Book::new().serve();
+    browse("abstention", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        let turn = browser.ask("Who won the football world cup in 1998?").await;
+        turn.is("abstained").await;
+        assert!(turn.text("abstention").await.starts_with("I don't have information about that"));
+        assert_eq!(turn.texts("badge").await, ["Not in the book"]);
+        assert_eq!(turn.sentences().await.len(), 0);
+        assert_eq!(turn.all("nearest-section").await.len(), 3);
+        let link = turn.element.find(thirtyfour::By::Css("[data-testid=nearest-section] a")).await.unwrap();
+        assert!(link.attr("href").await.unwrap().unwrap().starts_with(&library.site.url));
+        browser.picture("abstention").await;
+        link.click().await.unwrap();
+        browser.follow_to_new_tab().await;
+        assert!(browser.value("Boolean(document.querySelector('h1'))").await.as_bool().unwrap());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_question_can_be_asked_of_one_part_of_the_book() {
+    let library = Book::new().serve();
+    browse("modules", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        let module = browser.find("module").await;
+        let choices = thirtyfour::components::SelectElement::new(&module).await.unwrap();
+        let anywhere = browser.ask("What is a node?").await;
+        assert!(anywhere.texts("badge").await.iter().all(|badge| badge.starts_with("From the book")));
+        choices.select_by_value("simulation").await.unwrap();
+        let turn = browser.ask("What is a node?").await;
+        turn.find("answer").await;
+        let elsewhere = turn.element.find_all(thirtyfour::By::Css("a[href*='/ros2/']")).await.unwrap();
+        assert_eq!(elsewhere.len(), 0, "{:?}", turn.text("answer").await);
+        let turn = browser.ask("What gravity does Gazebo apply?").await;
+        assert!(turn.sentences().await[0].contains("9.81"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_suggestion_is_a_question_the_book_answers() {
+    let library = Book::new().serve();
+    browse("suggestions", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        let question = browser.text("suggestion").await;
+        browser.picture("welcome").await;
+        browser.click("suggestion").await;
+        let turn = browser.turn(0).await;
+        turn.is("complete").await;
+        assert_eq!(turn.text("asked").await, question);
+        browser.gone("suggestions").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn thumbs_and_comments_reach_the_owner() {
+    let library = Book::new().serve();
+    browse("feedback", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        let good = browser.ask(QUESTION).await;
+        good.click("feedback-up").await;
+        good.find("feedback-note").await.wait_until().has_text("Thank you.").await.unwrap();
+        let bad = browser.ask("What gravity does Gazebo apply?").await;
+        bad.click("feedback-down").await;
+        bad.find("feedback-comment").await.send_keys("Say where the world file is <b>kept</b>").await.unwrap();
+        bad.click("feedback-send").await;
+        let note = bad.find("feedback-note").await;
+        note.wait_until().has_text("Thank you, your comment was sent.").await.unwrap();
+        let pressed = bad.find("feedback-down").await.attr("aria-pressed").await.unwrap();
+        assert_eq!(pressed.as_deref(), Some("true"));
+    })
+    .await;
+    let report = library.report();
+    assert!(report.contains("Say where the world file is &lt;b&gt;kept&lt;/b&gt;"), "{report}");
+}

@@ -1,0 +1,246 @@
+//! A small book that is published on one port of this machine and served by Docent on another.
+//!
+//! Invariant: what is published is what was ingested, so that a link into the book leads to the
+//! words it quotes.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use docent_backends::testing::scripted_model::ScriptedModel;
+
+use crate::support::{Docent, Served};
+
+/// What the book says a node is.
+pub const DEFINITION: &str = "A node is a participant in the ROS 2 graph: a named unit of computation that does one job and communicates with other nodes.";
+
+/// A section: anchor, heading, text.
+type Section = (&'static str, &'static str, &'static str);
+
+/// Path, title and sections of every page.
+const PAGES: [(&str, &str, &[Section]); 5] = [
+    (
+        "index.html",
+        "Walking machines",
+        &[("about", "About this book", "This handbook is about robots that walk on two legs.")],
+    ),
+    (
+        "ros2/nodes.html",
+        "Nodes",
+        &[
+            ("what-a-node-is", "What a node is", DEFINITION),
+            (
+                "lifecycle",
+                "Managed nodes",
+                "A managed node moves through four states: unconfigured, inactive, active and finalized. A \
+                 launch file can hold the motors back until every sensor reports that it is active.",
+            ),
+            (
+                "executors",
+                "Executors",
+                "An executor calls the callbacks that are due. A program that never spins its executor \
+                 receives no messages at all.",
+            ),
+        ],
+    ),
+    (
+        "ros2/topics.html",
+        "Topics",
+        &[
+            (
+                "publishing",
+                "Publishing and subscribing",
+                "A topic is a named bus over which nodes exchange messages. A publisher does not know who \
+                 listens, and a subscriber does not know who speaks.",
+            ),
+            (
+                "quality",
+                "Quality of service",
+                "A subscriber that asks for reliable delivery gets nothing from a publisher that only \
+                 offers best effort.",
+            ),
+        ],
+    ),
+    (
+        "simulation/gazebo.html",
+        "Gazebo",
+        &[
+            (
+                "gravity",
+                "Gravity",
+                "Gazebo applies a gravity of 9.81 metres per second squared unless the world file says \
+                 otherwise.",
+            ),
+            (
+                "clock",
+                "The simulated clock",
+                "Gazebo publishes the simulated time on the topic named clock. A node follows that clock \
+                 when its parameter use_sim_time is true.",
+            ),
+        ],
+    ),
+    (
+        "simulation/twins.html",
+        "Digital twins",
+        &[(
+            "twin",
+            "What a twin is",
+            "A digital twin is a model of one particular robot that measurements keep in step with it.",
+        )],
+    ),
+];
+
+/// A book before it is served.
+pub struct Book {
+    docent: Docent,
+    site: Site,
+    has_widget: bool,
+}
+
+/// A book that is published and served.
+pub struct Library {
+    pub docent: Docent,
+    pub site: Site,
+    pub served: Served,
+}
+
+impl Book {
+    pub fn new() -> Self {
+        let docent = Docent::new();
+        let site = Site::publish(docent.home.path().join("book"));
+        let docent = docent.with("DOCENT_SERVE__TITLE", "Walking machines");
+        let book = Self { docent, site, has_widget: false };
+        PAGES.into_iter().fold(book, |book, (path, title, sections)| {
+            let sections: String = sections
+                .iter()
+                .map(|(id, heading, text)| {
+                    format!("<section><h2 id=\"{id}\">{heading}</h2>\n<p>{text}</p></section>\n")
+                })
+                .collect();
+            book.page(path, title, &sections)
+        })
+    }
+
+    /// Adds a page; `title` and `body` are HTML.
+    pub fn page(self, path: &str, title: &str, body: &str) -> Self {
+        let html = format!(
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n\
+             <style>body {{ font: 1rem/1.6 sans-serif; margin: 2rem; }} section {{ min-height: 70vh; }}</style>\n\
+             </head><body><main><h1>{title}</h1>\n{body}</main></body></html>\n"
+        );
+        self.docent.write(&format!("book/{path}"), &html);
+        self
+    }
+
+    /// A setting, as an environment variable.
+    pub fn with(self, variable: &str, value: &str) -> Self {
+        Self { docent: self.docent.with(variable, value), ..self }
+    }
+
+    /// Answers are written by this model.
+    pub fn written_by(self, model: &ScriptedModel) -> Self {
+        self.with("OPENAI_BASE_URL", &model.url()).with("OPENAI_API_KEY", "sk-test-1234567890")
+    }
+
+    /// The published pages have the widget, and may use it.
+    pub fn with_widget(self) -> Self {
+        let origins = format!("[\"{}\"]", self.site.url);
+        Self { has_widget: true, ..self.with("DOCENT_SERVE__CORS_ORIGINS", &origins) }
+    }
+
+    pub fn serve(self) -> Library {
+        let Self { docent, site, has_widget } = self;
+        docent.ok(&["ingest", "book", "--base-url", &site.url, "--quiet"]);
+        let served = docent.serve();
+        if has_widget {
+            site.state.widget.set(served.url.clone()).unwrap();
+        }
+        Library { docent, site, served }
+    }
+}
+
+impl Library {
+    /// The owner's report.
+    pub fn report(&self) -> String {
+        let file = self.docent.home.path().join("report.html");
+        self.docent.ok(&["report", file.to_str().unwrap()]);
+        std::fs::read_to_string(file).unwrap()
+    }
+
+    /// The conversations the server keeps.
+    pub fn conversations(&self) -> Vec<serde_json::Value> {
+        self.docent.json(&["sessions", "list"]).as_array().unwrap().clone()
+    }
+}
+
+/// A folder of pages on a port of this machine; it is gone when dropped.
+pub struct Site {
+    /// `http://127.0.0.1:PORT`
+    pub url: String,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Where the widget on the pages comes from, if there is one.
+    widget: OnceLock<String>,
+    closed: AtomicBool,
+}
+
+impl Site {
+    fn publish(folder: PathBuf) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let state = Arc::<State>::default();
+        let known = state.clone();
+        std::thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                if known.closed.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (folder, known) = (folder.clone(), known.clone());
+                // A browser opens connections it may never use, so each waits for itself.
+                std::thread::spawn(move || answer(connection, &folder, known.widget.get()));
+            }
+        });
+        Self { url, state }
+    }
+
+    pub fn page(&self, path: &str) -> String {
+        format!("{}/{path}", self.url)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.state.closed.store(true, Ordering::Relaxed);
+        // A last knock, so that the thread sees it.
+        let _ = TcpStream::connect(self.url.trim_start_matches("http://"));
+    }
+}
+
+/// One request, one page.
+fn answer(mut connection: TcpStream, folder: &Path, widget: Option<&String>) -> std::io::Result<()> {
+    let mut lines = BufReader::new(connection.try_clone()?).lines();
+    let Some(first) = lines.next().transpose()? else { return Ok(()) };
+    while lines.next().transpose()?.is_some_and(|line| !line.is_empty()) {}
+    let path = first.split(' ').nth(1).unwrap_or("/").trim_start_matches('/');
+    let page = std::fs::read_to_string(folder.join(path)).ok().filter(|_| !path.contains(".."));
+    let (status, body) = match page {
+        Some(page) => ("200 OK", page),
+        // Browsers ask for an icon, and complain when there is none.
+        None if path == "favicon.ico" => ("204 No Content", String::new()),
+        None => ("404 Not Found", String::new()),
+    };
+    let tag = widget.map(|docent| format!("<script src=\"{docent}/widget.js\" defer></script></body>"));
+    let body = tag.map_or(body.clone(), |tag| body.replace("</body>", &tag));
+    write!(
+        connection,
+        "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\nconnection: \
+         close\r\n\r\n{body}",
+        body.len()
+    )
+}

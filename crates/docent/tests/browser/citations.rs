@@ -1,0 +1,80 @@
+//! From a sentence to the words it rests on, and from there into the book.
+
+use thirtyfour::prelude::*;
+
+use crate::book::{Book, DEFINITION};
+use crate::browser::{Browser, browse};
+
+const QUESTION: &str = "What is a node in the ROS 2 graph?";
+
+/// The card tells what the first sentence of the answer rests on.
+async fn check_card(browser: &Browser) {
+    let card = browser.find("citation-card").await;
+    assert_eq!(browser.text("citation-quote").await, DEFINITION);
+    let said = card.text().await.unwrap();
+    for words in ["Nodes", "What a node is", "Open in the book", "ros2"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let link = card.find(By::Css("a.open-in-book")).await.unwrap().attr("href").await.unwrap().unwrap();
+    assert!(link.contains("/ros2/nodes.html#what-a-node-is:~:text="), "{link}");
+}
+
+#[tokio::test]
+async fn the_pointer_shows_a_citation_and_takes_it_away() {
+    let library = Book::new().serve();
+    browse("citation-hover", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        let turn = browser.ask(QUESTION).await;
+        browser.hover(&turn.find("citation").await).await;
+        check_card(browser).await;
+        browser.picture("citation").await;
+        // On the way into the card it stays; elsewhere it goes.
+        browser.hover(&browser.find("citation-quote").await).await;
+        check_card(browser).await;
+        browser.hover(&browser.find("book-title").await).await;
+        browser.gone("citation-card").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_press_keeps_a_citation_open_until_escape() {
+    let library = Book::new().serve();
+    browse("citation-press", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        let turn = browser.ask(QUESTION).await;
+        turn.click("citation").await;
+        browser.hover(&browser.find("book-title").await).await;
+        check_card(browser).await;
+        browser.press(Key::Escape + "").await;
+        browser.gone("citation-card").await;
+        turn.click("citation").await;
+        check_card(browser).await;
+        browser.find("book-title").await.click().await.unwrap();
+        browser.gone("citation-card").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_citation_leads_to_the_words_on_the_published_page() {
+    let library = Book::new().serve();
+    browse("deep-link", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        let turn = browser.ask("Which states does a managed node move through?").await;
+        turn.click("citation").await;
+        let quote = browser.text("citation-quote").await;
+        browser.find("citation-card").await.find(By::Css("a")).await.unwrap().click().await.unwrap();
+        browser.follow_to_new_tab().await;
+        let address = browser.driver.current_url().await.unwrap();
+        assert!(address.as_str().starts_with(&library.site.page("ros2/nodes.html#lifecycle")), "{address}");
+        assert!(browser.value("document.body.innerText").await.as_str().unwrap().contains(&quote));
+        // The section was further down, and the browser has gone there.
+        browser
+            .until("scrollY > 0 && document.getElementById('lifecycle').getBoundingClientRect().bottom > 0 \
+                    && document.getElementById('lifecycle').getBoundingClientRect().top < innerHeight")
+            .await;
+        browser.picture("deep-link").await;
+    })
+    .await;
+}

@@ -1,0 +1,112 @@
+//! Conversations are kept, named, taken along and deleted.
+
+use serde_json::Value;
+use thirtyfour::prelude::*;
+
+use crate::book::{Book, DEFINITION};
+use crate::browser::browse;
+
+const QUESTION: &str = "What is a node in the ROS 2 graph?";
+
+#[tokio::test]
+async fn a_conversation_is_named_and_survives_a_reload() {
+    let library = Book::new().serve();
+    browse("rename", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        browser.ask(QUESTION).await;
+        assert_eq!(browser.text("conversation-open").await, QUESTION);
+        browser.choose("rename").await;
+        let name = browser.find("rename-input").await;
+        name.clear().await.unwrap();
+        name.send_keys("About nodes").await.unwrap();
+        browser.picture("rename").await;
+        name.send_keys(Key::Enter + "").await.unwrap();
+        browser.driver.query(By::Testid("conversation-open")).with_text("About nodes").first().await.unwrap();
+        assert_eq!(library.conversations()[0]["title"], "About nodes");
+        browser.reload().await;
+        let turn = browser.turn(0).await;
+        assert_eq!((turn.text("asked").await.as_str(), &*turn.sentences().await[0]), (QUESTION, DEFINITION));
+        assert_eq!(browser.text("conversation-open").await, "About nodes");
+        // The marks work as they did before.
+        turn.click("citation").await;
+        assert_eq!(browser.text("citation-quote").await, DEFINITION);
+        // The address tells nobody which conversation it is.
+        let address = browser.driver.current_url().await.unwrap();
+        assert_eq!(address.as_str(), format!("{}/", library.served.url));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_goes_back_and_forth_between_conversations() {
+    let library = Book::new().serve();
+    browse("conversations", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        browser.ask(QUESTION).await;
+        browser.click("new-conversation").await;
+        browser.find("suggestions").await;
+        assert_eq!(browser.count("turn").await, 0);
+        browser.ask("What gravity does Gazebo apply?").await;
+        assert_eq!(browser.count("conversation").await, 2);
+        let first = browser.driver.query(By::Testid("conversation-open")).with_text(QUESTION).first().await;
+        first.unwrap().click().await.unwrap();
+        let turn = browser.turn(0).await;
+        assert_eq!(turn.text("asked").await, QUESTION);
+        browser.picture("conversations").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_deleted_conversation_is_gone_from_the_list_and_the_server() {
+    let library = Book::new().serve();
+    browse("delete", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        browser.ask(QUESTION).await;
+        browser.choose("delete").await;
+        browser.click("confirm-cancel").await;
+        browser.gone("confirm").await;
+        assert_eq!(browser.count("conversation").await, 1);
+        browser.choose("delete").await;
+        browser.find("confirm").await;
+        browser.picture("delete").await;
+        browser.click("confirm-action").await;
+        browser.gone("conversation").await;
+        browser.gone("turn").await;
+        assert_eq!(browser.text("notice").await, "Conversation deleted.");
+        browser.find("suggestions").await;
+    })
+    .await;
+    assert_eq!(library.conversations(), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_conversation_can_be_taken_along_and_shared() {
+    let library = Book::new().serve();
+    browse("export", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        browser.ask(QUESTION).await;
+        browser.choose("export-markdown").await;
+        let markdown = browser.download(".md").await;
+        assert!(markdown.contains(QUESTION) && markdown.contains(DEFINITION), "{markdown}");
+        browser.choose("export-json").await;
+        let json: Value = serde_json::from_str(&browser.download(".json").await).unwrap();
+        assert_eq!(json["turns"][0]["query"], QUESTION);
+
+        let origin = &library.served.url;
+        let may = serde_json::json!({"origin": origin, "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]});
+        browser.devtools("Browser.grantPermissions", may).await;
+        browser.choose("copy-link").await;
+        assert!(browser.text("notice").await.starts_with("Link copied."));
+        let read = "navigator.clipboard.readText().then(arguments[0])";
+        let link = browser.driver.execute_async(read, vec![]).await.unwrap().json().as_str().unwrap().to_owned();
+        assert!(link.starts_with(&format!("{origin}/?session=")), "{link}");
+        // Another reader, who has never been here.
+        browser.value("(localStorage.clear(), sessionStorage.clear())").await;
+        browser.open(&link).await;
+        let turn = browser.turn(0).await;
+        assert_eq!(turn.text("asked").await, QUESTION);
+        assert_eq!(browser.driver.current_url().await.unwrap().as_str(), format!("{origin}/"));
+    })
+    .await;
+}

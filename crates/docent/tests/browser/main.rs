@@ -1,0 +1,31 @@
+//! The chat page and the widget, as readers meet them: the real binary, a real browser, a book
+//! that is really published.
+//!
+//! Needs Chromium and its driver (Debian: `chromium` and `chromium-driver`) and, for the checks of
+//! accessibility, axe-core (`npm install --prefix target/test-tools axe-core`). Whatever is missing
+//! is said on stderr and its tests pass empty-handed; with `DOCENT_TEST_REQUIRE_BROWSER` set they
+//! fail. Screenshots go to `target/screenshots`.
+//!
+//! Invariant: nothing here is right because of a pause. Every step waits for what a reader would
+//! wait for, and after every test the browser's console is empty but for what the test foretold.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[allow(dead_code, reason = "shared with the tests of the command line")]
+#[path = "../it/support.rs"]
+mod support;
+
+mod book;
+mod browser;
+mod chat;
+mod panel;
+
+mod asking;
+mod citations;
+mod conversations;
+mod trouble;
+mod looks;
+mod keyboard;
+mod hostile;
+mod widget;
+mod description;

@@ -1,0 +1,60 @@
+//! The widget's panel on a page of the book, in a reader's words.
+
+use thirtyfour::prelude::*;
+
+use crate::browser::Browser;
+
+/// The widget lives in the shadow of its own element, where the page's queries do not reach.
+pub struct Panel<'a> {
+    pub browser: &'a Browser,
+}
+
+/// The shadow, as an expression on the page.
+pub const SHADOW: &str = "document.querySelector('docent-widget').shadowRoot";
+
+impl Panel<'_> {
+    /// A part by its test id without `widget-`, once a reader can see it.
+    pub async fn find(&self, part: &str) -> WebElement {
+        let found = format!(
+            "(() => {{ const one = {SHADOW}.querySelector('[data-testid=\"widget-{part}\"]');
+             return one?.checkVisibility() && one; }})()"
+        );
+        self.browser.until_element(&found).await
+    }
+
+    /// All such parts, now.
+    pub async fn count(&self, part: &str) -> u64 {
+        let all = format!("{SHADOW}.querySelectorAll('[data-testid=\"widget-{part}\"]').length");
+        self.browser.value(&all).await.as_u64().unwrap()
+    }
+
+    pub async fn click(&self, part: &str) {
+        self.find(part).await.click().await.unwrap();
+    }
+
+    pub async fn text(&self, part: &str) -> String {
+        self.find(part).await.text().await.unwrap()
+    }
+
+    /// Waits until nobody can see such a part.
+    pub async fn gone(&self, part: &str) {
+        let gone = format!(
+            "![...{SHADOW}.querySelectorAll('[data-testid=\"widget-{part}\"]')].some((one) => one.checkVisibility())"
+        );
+        self.browser.until(&gone).await;
+    }
+
+    /// Asks, and waits for the end of the answer.
+    pub async fn ask(&self, question: &str) {
+        let before = self.count("turn").await;
+        let typed = self.find("question").await;
+        typed.send_keys(question).await.unwrap();
+        typed.send_keys(Key::Enter + "").await.unwrap();
+        let ended = format!(
+            "{SHADOW}.querySelectorAll('[data-testid=widget-turn]').length === {} &&
+             {SHADOW}.querySelector('[data-testid=widget-stop]').hidden",
+            before + 1
+        );
+        self.browser.until(&ended).await;
+    }
+}

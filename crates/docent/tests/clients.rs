@@ -1,0 +1,108 @@
+//! Clients nobody here wrote, against the real server: the scripts in `tests/clients`.
+//!
+//! They run with the Python that `cargo xtask check` prepares in `target/test-tools/venv`, or
+//! with `DOCENT_TEST_PYTHON`. Without one they are left out, unless
+//! `DOCENT_TEST_REQUIRE_CLIENTS` is set.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
+#[allow(dead_code)]
+#[path = "it/support.rs"]
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use support::Docent;
+
+#[test]
+fn the_openai_package_is_served() {
+    let Some(script) = Script::found("openai_client.py") else { return };
+    let open = Docent::new().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "0");
+    let served = open.serve();
+    let locked = Docent::new().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "3");
+    let made = locked.run(&["key", "tester"]);
+    let settings = made.stderr.find("[[serve.keys]]").expect("the command shows what to configure");
+    locked.write("docent.toml", &made.stderr[settings..]);
+    let locked_served = locked.serve();
+    script
+        .with("DOCENT_TEST_URL", &served.url)
+        .with("DOCENT_TEST_LOCKED_URL", &locked_served.url)
+        .with("DOCENT_TEST_KEY", made.stdout.trim())
+        .passes();
+}
+
+#[test]
+fn the_mcp_package_is_served() {
+    let Some(script) = Script::found("mcp_client.py") else { return };
+    // More pages than are listed at a time.
+    let docent = Docent::without_vectors().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "0");
+    for number in 1..=120 {
+        let text = format!(
+            "# Gearbox {number}\n\nGearbox {number} needs {number} litres of oil and a new seal every year.\n"
+        );
+        docent.write(&format!("book/workshop/gearbox-{number:03}.md"), &text);
+    }
+    docent.ok(&["ingest", "book"]);
+    let served = docent.serve();
+    script
+        .with("DOCENT_TEST_URL", &served.url)
+        .with("DOCENT_TEST_HOME", docent.home.path().to_str().unwrap())
+        .with("DOCENT_TEST_PROGRAM", env!("CARGO_BIN_EXE_docent"))
+        .passes();
+}
+
+#[test]
+fn the_server_does_as_its_description_says() {
+    let Some(script) = Script::found("schema.py") else { return };
+    let docent = Docent::new().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "0");
+    let served = docent.serve();
+    script.with("DOCENT_TEST_URL", &served.url).passes();
+    let said = served.said();
+    assert!(!said.contains("panicked"), "{said}");
+}
+
+/// A script with a Python that can run it.
+struct Script {
+    command: Command,
+}
+
+impl Script {
+    /// None, and a word about it, when there is no Python to run it with.
+    fn found(name: &str) -> Option<Self> {
+        let python = std::env::var_os("DOCENT_TEST_PYTHON").map_or_else(prepared, PathBuf::from);
+        if !python.exists() {
+            let missing = format!("there is no {}; `cargo xtask check` prepares it", python.display());
+            assert!(std::env::var_os("DOCENT_TEST_REQUIRE_CLIENTS").is_none(), "{missing}");
+            eprintln!("NOT TESTED: {name} was left out: {missing}");
+            return None;
+        }
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients");
+        let mut command = Command::new(python);
+        // Nothing is left behind in the checkout.
+        command.env("PYTHONDONTWRITEBYTECODE", "1").current_dir(&folder);
+        if name != "schema.py" {
+            command.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis"]);
+        }
+        command.arg(name);
+        Some(Self { command })
+    }
+
+    fn with(mut self, variable: &str, value: &str) -> Self {
+        self.command.env(variable, value);
+        self
+    }
+
+    fn passes(mut self) {
+        let output = self.command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let complained = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{:?} failed\n{said}{complained}", self.command);
+        eprintln!("{said}");
+    }
+}
+
+/// The Python in the workspace's target folder.
+fn prepared() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("test-tools").join("venv/bin/python")
+}

@@ -1,0 +1,460 @@
+//! The server, asked over real HTTP.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use docent_backends::testing::scripted_model::Reply;
+use reqwest::{Client, Method, Response, StatusCode};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::model::Model;
+use crate::support::{Docent, Served};
+
+const NODE: &str = "What is a ROS 2 node?";
+
+/// A client of one server.
+struct Site {
+    _owner: Option<Docent>,
+    served: Served,
+    client: Client,
+    runtime: Runtime,
+}
+
+impl Site {
+    fn new(docent: &Docent) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        Self { _owner: None, served: docent.serve(), client: Client::new(), runtime }
+    }
+
+    /// Keeps the owner, whose folder would go otherwise.
+    fn of(docent: Docent) -> Self {
+        let mut site = Self::new(&docent);
+        site._owner = Some(docent);
+        site
+    }
+
+    fn send(&self, method: Method, path: &str, body: Option<Value>, headers: &[(&str, &str)]) -> Response {
+        let mut request = self.client.request(method, format!("{}{path}", self.served.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        self.runtime.block_on(request.send()).unwrap()
+    }
+
+    fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        self.read(self.send(Method::POST, path, Some(body), &[]))
+    }
+
+    fn get(&self, path: &str) -> (u16, Value) {
+        self.read(self.send(Method::GET, path, None, &[]))
+    }
+
+    fn read(&self, response: Response) -> (u16, Value) {
+        let status = response.status().as_u16();
+        let text = self.runtime.block_on(response.text()).unwrap();
+        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    }
+
+    /// The events of a streamed answer: names and data.
+    fn stream(&self, body: Value) -> Vec<(String, Value)> {
+        let response = self.send(Method::POST, "/api/v1/ask", Some(body), &[("accept", "text/event-stream")]);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        let text = self.runtime.block_on(response.text()).unwrap();
+        text.split("\n\n")
+            .filter_map(|event| {
+                let (name, data) = event.trim().split_once('\n')?;
+                Some((
+                    name.strip_prefix("event: ")?.to_owned(),
+                    serde_json::from_str(data.strip_prefix("data: ")?).unwrap(),
+                ))
+            })
+            .collect()
+    }
+
+    /// Expects an error in the contract's shape.
+    fn fails(&self, response: Response, status: u16, code: &str, message: &str) {
+        let header = response.headers().get("x-request-id").unwrap().to_str().unwrap().to_owned();
+        let (found, body) = self.read(response);
+        assert_eq!(
+            (found, &body["error"], &body["status_code"]),
+            (status, &json!(code), &json!(status)),
+            "{body}"
+        );
+        assert!(body["message"].as_str().unwrap().contains(message), "{body}");
+        assert_eq!(body["request_id"], json!(header));
+        let mut fields: Vec<&String> = body.as_object().unwrap().keys().collect();
+        fields.sort();
+        assert_eq!(fields, ["detail", "error", "message", "request_id", "status_code"]);
+    }
+}
+
+#[test]
+fn an_answer_is_the_same_object_as_on_the_command_line() {
+    let docent = Docent::new();
+    let site = Site::new(&docent);
+    let (status, mut over_http) = site.post("/api/v1/ask", json!({ "query": NODE }));
+    assert_eq!(status, 200);
+    let mut typed = docent.json(&["ask", NODE]);
+    for response in [&mut over_http, &mut typed] {
+        for changing in ["turn_id", "timestamp", "metadata"] {
+            response[changing] = Value::Null;
+        }
+    }
+    assert_eq!(over_http, typed);
+    let (_, bare) = site.post("/api/v1/ask", json!({ "query": NODE, "include_sources": false }));
+    assert!(bare.get("sources").is_none());
+}
+
+#[test]
+fn a_stream_ends_with_the_whole_answer() {
+    let site = Site::of(Docent::new());
+    let events = site.stream(json!({ "query": NODE, "html": true }));
+    let names: Vec<&str> = events.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names[..4], ["state", "state", "state", "sources"]);
+    assert_eq!(names.last(), Some(&"done"));
+    let done = &events.last().unwrap().1;
+    let sentences: Vec<&Value> =
+        events.iter().filter(|(name, _)| name == "sentence").map(|(_, data)| &data["sentence"]).collect();
+    assert_eq!(json!(sentences), done["sentences"]);
+    assert!(sentences[0]["html"].as_str().unwrap().starts_with("A node is"));
+    let states: Vec<&str> = events.iter().filter_map(|(_, data)| data["state"].as_str()).collect();
+    assert_eq!(states, ["received", "validating", "retrieving", "generating", "completed"]);
+}
+
+#[test]
+fn whatever_is_wrong_has_the_contracts_body() {
+    let site = Site::of(Docent::new());
+    let ask = |body: Value| site.send(Method::POST, "/api/v1/ask", Some(body), &[]);
+    site.fails(ask(json!({ "query": "  " })), 400, "validation_error", "Query cannot be empty");
+    site.fails(ask(json!({ "query": "x".repeat(1001) })), 400, "validation_error", "Query is too long");
+    site.fails(
+        ask(json!({ "query": "x", "top_k": 11 })),
+        400,
+        "validation_error",
+        "top_k must be between 1 and 10",
+    );
+    site.fails(
+        ask(json!({ "query": "x", "module": "kitchen" })),
+        400,
+        "validation_error",
+        "no module `kitchen`",
+    );
+    site.fails(ask(json!({ "question": "x" })), 400, "validation_error", "not what this route takes");
+    site.fails(ask(json!({ "query": "x", "session_id": uuid::Uuid::nil() })), 404, "not_found", "no session");
+    site.fails(ask(json!({ "query": "x".repeat(70_000) })), 413, "payload_too_large", "too long");
+    let streamed = json!({ "query": " ", "stream": true });
+    site.fails(ask(streamed), 400, "validation_error", "Query cannot be empty");
+    let search = |body: Value| site.send(Method::POST, "/api/v1/search", Some(body), &[]);
+    site.fails(search(json!({ "query": "x", "top_k": 101 })), 400, "validation_error", "between 1 and 100");
+    site.fails(
+        search(json!({ "query": "x", "threshold": 2 })),
+        400,
+        "validation_error",
+        "between 0.0 and 1.0",
+    );
+    let get = |path: &str| site.send(Method::GET, path, None, &[]);
+    site.fails(get("/nothing"), 404, "not_found", "nothing at this address");
+    site.fails(get("/assets/../Cargo.toml"), 404, "not_found", "nothing at this address");
+    site.fails(get("/api/v1/sessions/x"), 400, "validation_error", "address");
+    site.fails(get("/api/v1/ask"), 405, "method_not_allowed", "does not take");
+    let nobody = json!({ "turn_id": uuid::Uuid::nil(), "rating": "up" });
+    site.fails(site.send(Method::POST, "/api/v1/feedback", Some(nobody), &[]), 404, "not_found", "no answer");
+}
+
+#[test]
+fn a_search_is_the_contracts() {
+    let site = Site::of(Docent::new());
+    let (status, found) =
+        site.post("/api/v1/search", json!({ "query": "publish a message", "top_k": 3, "module": "ros2" }));
+    assert_eq!((status, found["chunks"].as_array().unwrap().len()), (200, 3));
+    for field in ["query", "chunks", "total_found", "query_time_ms", "has_relevant_results"] {
+        assert!(found.get(field).is_some(), "{field}");
+    }
+}
+
+#[test]
+fn a_conversation_is_kept_shown_renamed_exported_reset_and_deleted() {
+    let site = Site::of(Docent::new());
+    let (status, session) = site.post("/api/v1/sessions", json!({}));
+    assert_eq!(status, 201);
+    let id = session["session_id"].as_str().unwrap();
+    site.post("/api/v1/ask", json!({ "query": "What is Isaac Sim?", "session_id": id }));
+    let (_, second) =
+        site.post("/api/v1/ask", json!({ "query": "How do I use it for synthetic data?", "session_id": id }));
+    assert!(second["citations"][0]["page_title"].as_str().unwrap().contains("Isaac Sim"), "{second}");
+    let path = format!("/api/v1/sessions/{id}");
+    let (_, shown) = site.get(&format!("{path}?html=true"));
+    assert_eq!((&shown["turn_count"], &shown["title"]), (&json!(2), &json!("What is Isaac Sim?")));
+    assert!(shown["turns"][0]["response"]["sentences"][0]["html"].is_string());
+    assert!(shown["turns"][0]["response"]["sources"].is_array());
+    let renamed = site.read(site.send(Method::PATCH, &path, Some(json!({ "title": "Isaac" })), &[])).1;
+    assert_eq!(renamed["title"], "Isaac");
+    let exported = site.send(Method::GET, &format!("{path}/export"), None, &[]);
+    assert!(exported.headers()["content-disposition"].to_str().unwrap().contains(".md"));
+    let exported = site.runtime.block_on(exported.text()).unwrap();
+    assert!(exported.starts_with("# Isaac\n"), "{exported}");
+    assert_eq!(site.get(&format!("{path}/export?format=json")).1["turns"].as_array().unwrap().len(), 2);
+    assert_eq!(site.post(&format!("{path}/reset"), json!({})).1["turn_count"], 0);
+    assert_eq!(site.get("/api/v1/sessions").1["sessions"][0]["session_id"], id);
+    assert_eq!(site.send(Method::DELETE, &path, None, &[]).status(), StatusCode::NO_CONTENT);
+    site.fails(site.send(Method::GET, &path, None, &[]), 404, "not_found", "no session");
+}
+
+#[test]
+fn feedback_reaches_the_owners_report() {
+    let docent = Docent::new();
+    let site = Site::new(&docent);
+    let (_, answer) = site.post("/api/v1/ask", json!({ "query": NODE }));
+    site.post("/api/v1/ask", json!({ "query": "How do I bake a chocolate cake?" }));
+    let rating = json!({ "turn_id": answer["turn_id"], "rating": "down", "comment": "too <b>short</b>" });
+    assert_eq!(site.post("/api/v1/feedback", rating).0, 204);
+    docent.ok(&["report", "owner.html"]);
+    let page = std::fs::read_to_string(docent.home.path().join("owner.html")).unwrap();
+    assert!(page.contains("too &lt;b&gt;short&lt;/b&gt;"), "comments are text");
+    assert!(page.contains("How do I bake a chocolate cake?"));
+}
+
+#[test]
+fn the_book_describes_itself() {
+    let site = Site::of(Docent::new());
+    let (_, status) = site.get("/api/v1/status");
+    assert_eq!(
+        (&status["is_sample"], &status["pages"], &status["model"]),
+        (&json!(true), &json!(29), &json!("extractive"))
+    );
+    let (_, modules) = site.get("/api/v1/modules");
+    assert!(modules["modules"].as_array().unwrap().iter().any(|module| module["name"] == "ros2"));
+    let (_, suggested) = site.get("/api/v1/suggestions?limit=3");
+    let questions = suggested["questions"].as_array().unwrap();
+    assert_eq!(questions.len(), 3);
+    for question in questions {
+        let (_, answer) = site.post("/api/v1/ask", json!({ "query": question }));
+        assert_eq!(answer["grounded"], true, "{question} is answered");
+    }
+    assert_eq!(site.get("/healthz"), (200, json!("ok")));
+    assert_eq!(site.get("/readyz").1["ready"], true);
+    let (_, metrics) = site.get("/metrics");
+    assert!(metrics.as_str().unwrap().contains("docent_turns_total{outcome=\"completed\"}"), "{metrics}");
+}
+
+#[test]
+fn every_page_is_served_whole_and_asks_nothing_of_others() {
+    let site = Site::of(Docent::new());
+    let page = site.send(Method::GET, "/", None, &[]);
+    let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    assert_eq!(page.headers()["x-content-type-options"], "nosniff");
+    let tag = page.headers()["etag"].to_str().unwrap().to_owned();
+    let text = site.runtime.block_on(page.text()).unwrap();
+    for asset in text.split(['"', '\'']).filter(|part| part.contains("assets/")) {
+        let path = format!("/{}", asset.trim_start_matches(['.', '/']));
+        assert_eq!(site.send(Method::GET, &path, None, &[]).status(), 200, "{path}");
+    }
+    let again = site.send(Method::GET, "/", None, &[("if-none-match", &tag)]);
+    assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
+    assert_eq!(site.send(Method::GET, "/widget.js", None, &[]).status(), 200);
+    let docs = site.send(Method::GET, "/docs/", None, &[]);
+    assert!(!docs.headers()["content-security-policy"].to_str().unwrap().contains("unsafe-inline"));
+    assert_eq!(site.get("/openapi.json").1["info"]["title"], "Docent");
+}
+
+#[test]
+fn keys_open_what_they_should() {
+    let docent = Docent::new();
+    let make = |arguments: &[&str]| {
+        let run = docent.run(arguments);
+        (run.stdout.trim().to_owned(), run.stderr.split_once("[[serve.keys]]").unwrap().1.to_owned())
+    };
+    let (reader, first) = make(&["key", "site"]);
+    let (admin, second) = make(&["key", "owner", "--admin"]);
+    docent.write("docent.toml", &format!("[[serve.keys]]{first}\n[[serve.keys]]{second}"));
+    let site = Site::new(&docent);
+    let status = |path: &str, key: Option<&str>| {
+        let bearer = key.map(|key| format!("Bearer {key}")).unwrap_or_default();
+        let headers: Vec<(&str, &str)> =
+            key.map(|_| ("authorization", bearer.as_str())).into_iter().collect();
+        site.send(Method::GET, path, None, &headers).status().as_u16()
+    };
+    assert_eq!(status("/api/v1/status", None), 401);
+    assert_eq!(status("/api/v1/status", Some("wrong")), 401);
+    assert_eq!(status("/api/v1/status", Some(&reader)), 200);
+    for admins in ["/api/v1/sessions", "/metrics"] {
+        assert_eq!((status(admins, Some(&reader)), status(admins, Some(&admin))), (401, 200), "{admins}");
+    }
+    // A page must load before it can ask for a key.
+    for open in ["/", "/widget.js", "/assets/chat.js", "/healthz", "/readyz"] {
+        assert_eq!(status(open, None), 200, "{open}");
+    }
+    assert_eq!(site.send(Method::POST, "/mcp", Some(json!({})), &[]).status(), 401);
+    assert!(!site.served.said().contains(&reader), "no key in a log");
+}
+
+#[test]
+fn readers_behind_a_proxy_are_no_administrators() {
+    let site = Site::of(Docent::new());
+    let list = |headers: &[(&str, &str)]| site.send(Method::GET, "/api/v1/sessions", None, headers).status();
+    assert_eq!(list(&[]), 200);
+    assert_eq!(list(&[("x-forwarded-for", "203.0.113.7")]), 401);
+}
+
+#[test]
+fn too_many_requests_are_told_when_to_come_back() {
+    let site = Site::of(Docent::new().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "2"));
+    let search = || site.send(Method::POST, "/api/v1/search", Some(json!({ "query": "node" })), &[]);
+    assert_eq!((search().status(), search().status()), (StatusCode::OK, StatusCode::OK));
+    let refused = search();
+    let wait: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=31).contains(&wait), "{wait}");
+    site.fails(refused, 429, "rate_limited", "slow down");
+}
+
+#[test]
+fn when_all_places_are_taken_the_next_is_turned_away() {
+    let model = Model::start(vec![Reply::Stall { after: "A node".to_owned() }]);
+    let docent = model
+        .serve(Docent::new())
+        .with("DOCENT_SERVE__CONCURRENT_TURNS", "1")
+        .with("DOCENT_SERVE__QUEUE", "0");
+    let site = Site::new(&docent);
+    let ask = || site.client.post(format!("{}/api/v1/ask", site.served.url)).json(&json!({ "query": NODE }));
+    let first = site.runtime.spawn(ask().send());
+    wait_for(|| model.requests().len() == 1);
+    let begun = Instant::now();
+    let refused = site.runtime.block_on(ask().send()).unwrap();
+    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+    assert!(refused.headers().contains_key("retry-after"));
+    site.fails(refused, 503, "overloaded", "Too many questions at once");
+    first.abort();
+}
+
+#[test]
+fn a_reader_who_leaves_takes_the_turn_along() {
+    let model = Model::start(vec![Reply::Stall { after: "A node is a participant. And".to_owned() }]);
+    let site = Site::of(model.serve(Docent::new()));
+    let address = site.served.url.trim_start_matches("http://").to_owned();
+    let mut connection = TcpStream::connect(&address).unwrap();
+    let body = json!({ "query": NODE, "stream": true }).to_string();
+    write!(
+        connection,
+        "POST /api/v1/ask HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut seen = [0u8; 64];
+    connection.read_exact(&mut seen).unwrap();
+    wait_for(|| model.requests().len() == 1);
+    drop(connection);
+    // The model notices that nobody listens any more, long before any deadline.
+    let begun = Instant::now();
+    model.hangup();
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn stopping_finishes_the_turns_under_way() {
+    let reply = Reply::Paced {
+        text: "A node is a participant in the ROS 2 graph that does one job [1].".to_owned(),
+        first_ms: 700,
+        per_second: 50,
+    };
+    let model = Model::start(vec![reply]);
+    let mut site = Site::of(model.serve(Docent::new()));
+    let asked =
+        site.client.post(format!("{}/api/v1/ask", site.served.url)).json(&json!({ "query": NODE })).send();
+    let asked = site.runtime.spawn(asked);
+    wait_for(|| model.requests().len() == 1);
+    assert!(site.served.stop(), "{}", site.served.said());
+    let (status, answer) = site.read(site.runtime.block_on(asked).unwrap().unwrap());
+    assert_eq!((status, &answer["grounded"], &answer["degraded"]), (200, &json!(true), &json!(false)));
+}
+
+#[test]
+fn a_days_tokens_used_up_the_answers_are_the_books_own_words() {
+    let model = Model::start(vec![Reply::text("A node is a participant in the ROS 2 graph [1].")]);
+    let docent = model.serve(Docent::new()).with("DOCENT_SERVE__DAILY_TOKENS", "1");
+    {
+        let site = Site::new(&docent);
+        assert_eq!(site.post("/api/v1/ask", json!({ "query": NODE })).1["model_used"], "gpt-4o-mini");
+        let second = site.post("/api/v1/ask", json!({ "query": "What is a topic?" })).1;
+        assert_eq!((&second["model_used"], &second["degraded"]), (&json!("extractive"), &json!(false)));
+    }
+    // Starting again does not give them back.
+    let site = Site::new(&docent);
+    assert_eq!(site.post("/api/v1/ask", json!({ "query": NODE })).1["model_used"], "extractive");
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[test]
+fn only_sites_on_the_list_may_call_from_a_page() {
+    let site = Site::of(Docent::new().with("DOCENT_SERVE__CORS_ORIGINS", "[\"https://docs.example.org\"]"));
+    let allowed = |origin: &str| {
+        let headers = [
+            ("origin", origin),
+            ("access-control-request-method", "POST"),
+            ("access-control-request-headers", "content-type,authorization"),
+        ];
+        let response = site.send(Method::OPTIONS, "/api/v1/ask", None, &headers);
+        response.headers().get("access-control-allow-origin").map(|value| value.to_str().unwrap().to_owned())
+    };
+    assert_eq!(allowed("https://docs.example.org").as_deref(), Some("https://docs.example.org"));
+    assert_eq!(allowed("https://evil.example"), None);
+}
+
+#[test]
+fn broken_and_slow_requests_do_not_take_the_server_down() {
+    let site = Site::of(Docent::new());
+    let address = site.served.url.trim_start_matches("http://").to_owned();
+    let raw = |bytes: &[u8]| {
+        let mut connection = TcpStream::connect(&address).unwrap();
+        let _ = connection.write_all(bytes);
+        connection
+    };
+    let _half = raw(b"POST /api/v1/ask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"que");
+    let _none = raw(b"GET / HT");
+    drop(raw(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"));
+    drop(raw(&[b'A'; 100_000]));
+    let nonsense = site
+        .client
+        .post(format!("{}/api/v1/ask", site.served.url))
+        .header("content-type", "application/json")
+        .body("{\"query\": \"\u{0}")
+        .send();
+    site.fails(
+        site.runtime.block_on(nonsense).unwrap(),
+        400,
+        "validation_error",
+        "not what this route takes",
+    );
+    assert_eq!(site.post("/api/v1/ask", json!({ "query": NODE })).0, 200);
+}
+
+#[test]
+fn words_that_look_like_markup_stay_words() {
+    let docent = Docent::without_vectors();
+    docent.write(
+        "book/xss.md",
+        "# Title <script>x</script>\n\nA gizmo is <img src=x onerror=alert(1)> small and `<b>` bold.\n",
+    );
+    docent.ok(&["ingest", "book", "--base-url", "https://book.example", "--quiet"]);
+    let site = Site::new(&docent);
+    let (_, answer) = site
+        .post("/api/v1/ask", json!({ "query": "What is a gizmo <script>alert(1)</script>?", "html": true }));
+    for sentence in answer["sentences"].as_array().unwrap() {
+        let html = sentence["html"].as_str().unwrap();
+        assert!(!html.contains("<script") && !html.contains("<img") && !html.contains("onerror="), "{html}");
+    }
+}
+
+fn wait_for(done: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < deadline, "it never happened");
+        std::thread::yield_now();
+    }
+}
