@@ -13,7 +13,7 @@ def url() -> str:
 
 @pytest.fixture
 def locked_url() -> str:
-    """A server that takes one key and three questions a minute."""
+    """A server that takes one key."""
     return os.environ["DOCENT_TEST_LOCKED_URL"]
 
 

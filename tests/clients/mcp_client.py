@@ -7,9 +7,11 @@ make and with the probe that newer ones make first. The book has 120 pages.
 import os
 from contextlib import asynccontextmanager
 
+import httpx2
 import jsonschema
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 pytestmark = pytest.mark.anyio
 
@@ -192,3 +194,19 @@ async def test_clients_do_not_disturb_each_other(connect):
                 result, _ = await called(client, "search_book", query=f"gearbox {number}", top_k=1)
                 [chunk] = result.structured_content["chunks"]
                 assert chunk["page_title"] == f"Gearbox {number}"
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_locked_server_wants_its_key(locked_url, key, mode):
+    address = f"{locked_url}/mcp"
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as keyed:
+        async with Client(streamable_http_client(address, http_client=keyed), mode=mode) as client:
+            assert (await client.list_tools()).tools
+    with pytest.raises(Exception) as caught:
+        async with Client(address, mode=mode, read_timeout_seconds=30):
+            pass
+    # The transport's tasks may have wrapped it.
+    refusal = caught.value
+    while isinstance(refusal, BaseExceptionGroup):
+        [refusal] = refusal.exceptions
+    assert isinstance(refusal, MCPError), refusal

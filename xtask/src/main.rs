@@ -1,5 +1,7 @@
 //! `cargo xtask check` is all of CI.
 
+mod tools;
+
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -41,12 +43,16 @@ fn check() -> ExitCode {
 }
 
 fn tests() -> Result<(), String> {
+    let insist = tools::prepare()?;
+    let mut command = Command::new("cargo");
+    command.envs(insist.iter().map(|variable| (variable, "1")));
     if installed("nextest") {
-        cargo(&["nextest", "run", "--workspace", "--locked"])
+        command.args(["nextest", "run", "--workspace", "--locked"]);
     } else {
         eprintln!("   cargo-nextest is not installed (cargo install cargo-nextest): cargo test runs instead");
-        cargo(&["test", "--workspace", "--locked"])
+        command.args(["test", "--workspace", "--locked"]);
     }
+    run(command)
 }
 
 fn documentation() -> Result<(), String> {

@@ -17,6 +17,7 @@ use docent_core::retrieve::{RetrieveError, Retriever};
 use docent_core::session::{SessionError, SessionStore};
 
 use crate::exit::{Exit, Failure};
+use crate::http::read::Readable;
 use crate::sample;
 use crate::settings::{EmbedderKind, SessionsKind, Settings};
 
@@ -60,6 +61,11 @@ pub fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, Failur
 
 /// The ingested book, or the sample book when there is none.
 pub async fn book(settings: &Settings) -> Result<Book, Failure> {
+    book_read_at(settings, None).await
+}
+
+/// The same for a server at `base`, where pages that are published nowhere can be read.
+pub async fn book_read_at(settings: &Settings, base: Option<String>) -> Result<Book, Failure> {
     let folder = settings.index_folder()?;
     // The model and the index are read at the same time: both matter to a cold start.
     let (embedder, opened) = std::thread::scope(|scope| {
@@ -76,8 +82,12 @@ pub async fn book(settings: &Settings) -> Result<Book, Failure> {
     let description = index.describe().await.map_err(index_failure)?;
     let meaning = embedder.clone().filter(|_| settings.embedder.kind == EmbedderKind::Local);
     let embedder = matching(embedder, &description)?;
+    let index: Arc<dyn Index> = match base {
+        Some(base) => Arc::new(Readable { index: Arc::new(index), base }),
+        None => Arc::new(index),
+    };
     let retriever = Retriever::new(
-        Arc::new(index),
+        index,
         embedder,
         description.language,
         settings.retrieval.settings(),

@@ -21,14 +21,12 @@ fn the_openai_package_is_served() {
     let open = Docent::new().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "0");
     let served = open.serve();
     let locked = Docent::new().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "3");
-    let made = locked.run(&["key", "tester"]);
-    let settings = made.stderr.find("[[serve.keys]]").expect("the command shows what to configure");
-    locked.write("docent.toml", &made.stderr[settings..]);
+    let key = lock(&locked);
     let locked_served = locked.serve();
     script
         .with("DOCENT_TEST_URL", &served.url)
         .with("DOCENT_TEST_LOCKED_URL", &locked_served.url)
-        .with("DOCENT_TEST_KEY", made.stdout.trim())
+        .with("DOCENT_TEST_KEY", &key)
         .passes();
 }
 
@@ -45,8 +43,13 @@ fn the_mcp_package_is_served() {
     }
     docent.ok(&["ingest", "book"]);
     let served = docent.serve();
+    let locked = Docent::without_vectors();
+    let key = lock(&locked);
+    let locked_served = locked.serve();
     script
         .with("DOCENT_TEST_URL", &served.url)
+        .with("DOCENT_TEST_LOCKED_URL", &locked_served.url)
+        .with("DOCENT_TEST_KEY", &key)
         .with("DOCENT_TEST_HOME", docent.home.path().to_str().unwrap())
         .with("DOCENT_TEST_PROGRAM", env!("CARGO_BIN_EXE_docent"))
         .passes();
@@ -60,6 +63,14 @@ fn the_server_does_as_its_description_says() {
     script.with("DOCENT_TEST_URL", &served.url).passes();
     let said = served.said();
     assert!(!said.contains("panicked"), "{said}");
+}
+
+/// Makes a key and configures it as the command says; returns the key.
+fn lock(docent: &Docent) -> String {
+    let made = docent.run(&["key", "tester"]);
+    let settings = made.stderr.find("[[serve.keys]]").expect("the command shows what to configure");
+    docent.write("docent.toml", &made.stderr[settings..]);
+    made.stdout.trim().to_owned()
 }
 
 /// A script with a Python that can run it.
@@ -102,7 +113,7 @@ impl Script {
     }
 }
 
-/// The Python in the workspace's target folder.
+/// The Python that `cargo xtask check` prepares.
 fn prepared() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("test-tools").join("venv/bin/python")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-tools/venv/bin/python")
 }

@@ -24,12 +24,28 @@ const DAY: i64 = 86_400;
 pub async fn run(settings: &Settings, arguments: Serve, output: &Output) -> Result<(), Failure> {
     let listen = arguments.listen.unwrap_or_else(|| settings.serve.listen.clone());
     let address = resolve(&listen).await?;
-    let book = compose::book(settings).await?;
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        Failure::new(Exit::Failed, format!("cannot listen on {listen}: {error}"))
+            .hint("choose another address with --listen")
+    })?;
+    let address = listener.local_addr().map_err(anyhow::Error::from)?;
+    let here = settings
+        .serve
+        .public_url
+        .clone()
+        .filter(|url| !url.is_empty())
+        .unwrap_or_else(|| format!("http://{address}"));
+    let book = compose::book_read_at(settings, Some(here.trim_end_matches('/').to_owned())).await?;
     let Stores { sessions, log } = compose::stores(settings).await?;
     let agent = compose::agent(&book, settings, Some(sessions.clone()))?;
     let spent_today = spent_today(log.as_ref()).await;
     let parts = Parts {
-        title: settings.serve.title.clone().unwrap_or_else(|| book.title(settings)),
+        title: settings
+            .serve
+            .title
+            .clone()
+            .filter(|title| !title.is_empty())
+            .unwrap_or_else(|| book.title(settings)),
         is_sample: book.is_sample,
         retriever: book.retriever.clone(),
         agent,
@@ -38,11 +54,6 @@ pub async fn run(settings: &Settings, arguments: Serve, output: &Output) -> Resu
         prometheus: prometheus()?,
         spent_today,
     };
-    let listener = TcpListener::bind(address).await.map_err(|error| {
-        Failure::new(Exit::Failed, format!("cannot listen on {listen}: {error}"))
-            .hint("choose another address with --listen")
-    })?;
-    let address = listener.local_addr().map_err(anyhow::Error::from)?;
     let stop = stop().boxed().shared();
     let access = access(settings, address);
     let app = http::app(Arc::new(Server::new(parts, settings)), access, stop.clone());

@@ -126,7 +126,7 @@ pub async fn ask(
         drop(place);
         return Ok(Json(response).into_response());
     }
-    check(&ask)?;
+    check(&server, &ask).await?;
     let events = events(server, ask, with_html, place);
     let keep_alive = KeepAlive::new().interval(Duration::from_secs(10)).text("still here");
     let mut response = Sse::new(events).keep_alive(keep_alive).into_response();
@@ -136,9 +136,9 @@ pub async fn ask(
 }
 
 /// What is wrong with a question is an error of the request, not of the stream.
-pub fn check(ask: &Ask) -> Result<(), ApiError> {
-    let question = Question::within(MOST_AGENT_HITS, &ask.query, ask.top_k, 0.0, None);
-    question.map(|_| ()).map_err(|error| AskError::from(error).into())
+pub async fn check(server: &Server, ask: &Ask) -> Result<(), ApiError> {
+    Question::within(MOST_AGENT_HITS, &ask.query, ask.top_k, 0.0, None).map_err(AskError::from)?;
+    server.check_module(ask.module.as_deref()).await
 }
 
 /// Runs a turn, measures it, and keeps it for the owner.

@@ -43,7 +43,8 @@ pub struct FeedbackRequest {
         (status = 401, body = ErrorBody, description = "No key, or a wrong one"),
         (status = 404, body = ErrorBody, description = "No such answer"),
         (status = 413, body = ErrorBody, description = "Too long"),
-        (status = 429, body = ErrorBody, description = "Too many requests")
+        (status = 429, body = ErrorBody, description = "Too many requests"),
+        (status = 500, body = ErrorBody, description = "Our fault")
     ))]
 pub async fn feedback(
     State(server): State<Arc<Server>>,

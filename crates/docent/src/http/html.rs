@@ -22,15 +22,20 @@ static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
 
 /// A sentence, list, table or code block as HTML: inline for a sentence.
 pub fn piece(markdown: &str) -> String {
-    let mut raw = String::new();
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
-    html::push_html(&mut raw, Parser::new_ext(markdown, options));
-    let clean = CLEANER.clean(raw.trim()).to_string();
+    let clean = document(markdown);
     let clean = clean.trim();
     match clean.strip_prefix("<p>").and_then(|inside| inside.strip_suffix("</p>")) {
         Some(inside) if !inside.contains("<p>") => inside.to_owned(),
         _ => clean.to_owned(),
     }
+}
+
+/// Whole paragraphs as HTML.
+pub fn document(markdown: &str) -> String {
+    let mut raw = String::new();
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
+    html::push_html(&mut raw, Parser::new_ext(markdown, options));
+    CLEANER.clean(raw.trim()).to_string()
 }
 
 /// Gives every sentence its HTML.

@@ -10,6 +10,7 @@ mod health;
 mod html;
 mod openai;
 mod pages;
+pub mod read;
 mod search;
 mod sessions;
 
@@ -23,7 +24,7 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use docent_core::agent::{Agent, Ask};
+use docent_core::agent::{Agent, Ask, AskError};
 use docent_core::answer::AgentResponse;
 use docent_core::log::TurnLog;
 use docent_core::retrieve::Retriever;
@@ -102,6 +103,16 @@ impl Server {
     /// The agent, without its model when today's tokens are used up.
     fn agent(&self) -> &Agent {
         if self.guard.tokens().is_left() { &self.agent } else { &self.frugal }
+    }
+
+    /// Refuses a module the book does not have.
+    async fn check_module(&self, module: Option<&str>) -> Result<(), ApiError> {
+        match module {
+            Some(name) if !self.retriever.describe().await?.modules.contains_key(name) => {
+                Err(AskError::NoSuchModule(name.to_owned()).into())
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -179,7 +179,7 @@ pub async fn completions(
         drop(place);
         return Ok(Json(completion(id, &server, &response)).into_response());
     }
-    check(&ask)?;
+    check(&server, &ask).await?;
     let (tell, heard) = mpsc::unbounded_channel();
     let head = Head { id, created: now() };
     let first = head.chunk(json!({"role": "assistant", "content": ""}), None);

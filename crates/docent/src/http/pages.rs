@@ -20,6 +20,11 @@ static WEB: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../web");
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                            connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'";
 
+/// The policy of every page.
+pub fn policy() -> (axum::http::HeaderName, &'static str) {
+    (header::CONTENT_SECURITY_POLICY, PAGE_POLICY)
+}
+
 /// Routes of pages and files.
 pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
     let docs = SwaggerUi::new("/docs")
@@ -34,6 +39,7 @@ pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
     Router::new()
         .route("/", get(async |headers: HeaderMap| file("index.html", &headers)))
         .route("/widget.js", get(async |headers: HeaderMap| file("widget.js", &headers)))
+        .route("/read/{*page}", get(super::read::read))
         .route(
             "/assets/{name}",
             get(async |Path(name): Path<String>, headers: HeaderMap| file(&name, &headers)),
@@ -56,12 +62,9 @@ fn file(name: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
         Some("svg") => "image/svg+xml",
         _ => "application/octet-stream",
     };
-    let mut response = (
-        [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")],
-        [(header::CONTENT_SECURITY_POLICY, PAGE_POLICY)],
-        file.contents(),
-    )
-        .into_response();
+    let mut response =
+        ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], [policy()], file.contents())
+            .into_response();
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(header::ETAG, tag);
     }

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use docent_core::agent::AskError;
-use docent_core::query::{DEFAULT_HITS, Question};
+use docent_core::query::{DEFAULT_HITS, InvalidQuestion, Question};
 use docent_core::sources::SearchResponse;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -29,7 +29,7 @@ pub struct SearchRequest {
     module: Option<String>,
     /// Only passages with at least this score.
     #[schema(minimum = 0.0, maximum = 1.0)]
-    threshold: Option<f32>,
+    threshold: Option<f64>,
 }
 
 /// Find passages
@@ -48,13 +48,16 @@ pub async fn search(
     body: Result<Json<SearchRequest>, JsonRejection>,
 ) -> Result<Json<SearchResponse>, ApiError> {
     let Json(request) = body?;
-    if let Some(module) = &request.module
-        && !server.retriever.describe().await?.modules.contains_key(module)
-    {
-        return Err(AskError::NoSuchModule(module.clone()).into());
-    }
-    let (top_k, threshold) =
-        (request.top_k.unwrap_or(DEFAULT_HITS), request.threshold.unwrap_or(server.threshold));
+    server.check_module(request.module.as_deref()).await?;
+    let top_k = request.top_k.unwrap_or(DEFAULT_HITS);
+    // Checked before it is rounded: a little more than 1 would pass for 1.
+    let threshold = match request.threshold {
+        Some(threshold) if !(0.0..=1.0).contains(&threshold) => {
+            return Err(AskError::from(InvalidQuestion::Threshold(threshold.to_string())).into());
+        }
+        Some(threshold) => threshold as f32,
+        None => server.threshold,
+    };
     let question = Question::new(&request.query, top_k, threshold, request.module).map_err(AskError::from)?;
     let retrieved = server.retriever.search(&question).await?;
     Ok(Json(SearchResponse::new(question.text(), &retrieved)))

@@ -90,7 +90,8 @@ pub struct SessionWithTurns {
     responses(
         (status = 201, body = Session, description = "The new conversation"),
         (status = 401, body = ErrorBody, description = "No key, or a wrong one"),
-        (status = 429, body = ErrorBody, description = "Too many requests")
+        (status = 429, body = ErrorBody, description = "Too many requests"),
+        (status = 500, body = ErrorBody, description = "Our fault")
     ))]
 pub async fn create(
     State(server): State<Arc<Server>>,
@@ -106,7 +107,8 @@ pub async fn create(
     responses(
         (status = 200, body = SessionList, description = "The last used first"),
         (status = 400, body = ErrorBody, description = "Not a valid page"),
-        (status = 401, body = ErrorBody, description = "No admin rights")
+        (status = 401, body = ErrorBody, description = "No admin rights"),
+        (status = 500, body = ErrorBody, description = "Our fault")
     ))]
 pub async fn list(
     State(server): State<Arc<Server>>,
@@ -139,7 +141,8 @@ pub async fn list(
         (status = 200, body = SessionWithTurns, description = "The conversation with its turns"),
         (status = 400, body = ErrorBody, description = "Not an id"),
         (status = 401, body = ErrorBody, description = "No key, or a wrong one"),
-        (status = 404, body = ErrorBody, description = "No such conversation")
+        (status = 404, body = ErrorBody, description = "No such conversation"),
+        (status = 500, body = ErrorBody, description = "Our fault")
     ))]
 pub async fn show(
     State(server): State<Arc<Server>>,
@@ -162,7 +165,8 @@ pub async fn show(
         (status = 400, body = ErrorBody, description = "Not a valid title"),
         (status = 401, body = ErrorBody, description = "No key, or a wrong one"),
         (status = 404, body = ErrorBody, description = "No such conversation"),
-        (status = 413, body = ErrorBody, description = "Too long")
+        (status = 413, body = ErrorBody, description = "Too long"),
+        (status = 500, body = ErrorBody, description = "Our fault")
     ))]
 pub async fn rename(
     State(server): State<Arc<Server>>,
@@ -186,7 +190,8 @@ pub async fn rename(
         (status = 204, description = "Gone"),
         (status = 400, body = ErrorBody, description = "Not an id"),
         (status = 401, body = ErrorBody, description = "No key, or a wrong one"),
-        (status = 404, body = ErrorBody, description = "No such conversation")
+        (status = 404, body = ErrorBody, description = "No such conversation"),
+        (status = 500, body = ErrorBody, description = "Our fault")
     ))]
 pub async fn delete(State(server): State<Arc<Server>>, _: Visitor, id: Id) -> Result<StatusCode, ApiError> {
     server.sessions.delete(id?.0).await?;
@@ -200,7 +205,8 @@ pub async fn delete(State(server): State<Arc<Server>>, _: Visitor, id: Id) -> Re
         (status = 200, body = Session, description = "The conversation, empty"),
         (status = 400, body = ErrorBody, description = "Not an id"),
         (status = 401, body = ErrorBody, description = "No key, or a wrong one"),
-        (status = 404, body = ErrorBody, description = "No such conversation")
+        (status = 404, body = ErrorBody, description = "No such conversation"),
+        (status = 500, body = ErrorBody, description = "Our fault")
     ))]
 pub async fn reset(State(server): State<Arc<Server>>, _: Visitor, id: Id) -> Result<Json<Session>, ApiError> {
     Ok(Json(server.sessions.reset(id?.0).await?))
@@ -213,7 +219,8 @@ pub async fn reset(State(server): State<Arc<Server>>, _: Visitor, id: Id) -> Res
         (status = 200, description = "A file", content((String = "text/markdown"), (SessionWithTurns = "application/json"))),
         (status = 400, body = ErrorBody, description = "Not an id or a format"),
         (status = 401, body = ErrorBody, description = "No key, or a wrong one"),
-        (status = 404, body = ErrorBody, description = "No such conversation")
+        (status = 404, body = ErrorBody, description = "No such conversation"),
+        (status = 500, body = ErrorBody, description = "Our fault")
     ))]
 pub async fn export(
     State(server): State<Arc<Server>>,

@@ -11,6 +11,9 @@ use crate::exit::{Exit, Failure};
 pub struct Serve {
     /// The address to listen on.
     pub listen: String,
+    /// Where readers reach the server, for links to pages that are published nowhere else:
+    /// `https://docent.example.org`.
+    pub public_url: Option<String>,
     /// Names the server is reached by from outside, for MCP: `docs.example.org`.
     pub hosts: Vec<String>,
     /// What the book is called on the page.
@@ -78,6 +81,7 @@ impl Default for Serve {
     fn default() -> Self {
         Self {
             listen: "127.0.0.1:8080".to_owned(),
+            public_url: None,
             hosts: Vec::new(),
             title: None,
             cors_origins: Vec::new(),

@@ -1,6 +1,8 @@
 //! Questions and answers.
 
 use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
+use thirtyfour::components::SelectElement;
+use thirtyfour::prelude::*;
 
 use crate::book::{Book, DEFINITION};
 use crate::browser::browse;
@@ -41,7 +43,8 @@ async fn an_answer_is_in_the_books_own_words() {
 
 #[tokio::test]
 async fn sentences_arrive_one_by_one_and_a_draft_that_breaks_off_is_replaced() {
-    let draft = "A node is a participant in the ROS 2 graph [1]. It was invented by cats in 1066 [1]. Its col";
+    let draft =
+        "A node is a participant in the ROS 2 graph [1]. It was invented by cats in 1066 [1]. Its col";
     let model = ScriptedModel::start(vec![Reply::Stall { after: draft.to_owned() }]).await.unwrap();
     let library = Book::new().written_by(&model).with("DOCENT_AGENT__STREAM_DEADLINE_SECONDS", "2").serve();
     browse("streaming", async |browser| {
@@ -52,7 +55,8 @@ async fn sentences_arrive_one_by_one_and_a_draft_that_breaks_off_is_replaced() {
         assert_eq!(turn.sentences().await[0], DEFINITION);
         assert!(turn.texts("badge").await.contains(&"Answered without the model".to_owned()));
         let history = browser.value("window.history_").await;
-        let history: Vec<&str> = history.as_array().unwrap().iter().map(|now| now.as_str().unwrap()).collect();
+        let history: Vec<&str> =
+            history.as_array().unwrap().iter().map(|now| now.as_str().unwrap()).collect();
         let written = history.iter().position(|now| *now == "2 answering").expect(&history.join(", "));
         let last = history.last().unwrap();
         assert!(last.ends_with("complete") && written < history.len() - 1, "{history:?}");
@@ -109,7 +113,7 @@ async fn what_is_not_in_the_book_is_not_answered_and_the_nearest_sections_are_sh
         assert_eq!(turn.texts("badge").await, ["Not in the book"]);
         assert_eq!(turn.sentences().await.len(), 0);
         assert_eq!(turn.all("nearest-section").await.len(), 3);
-        let link = turn.element.find(thirtyfour::By::Css("[data-testid=nearest-section] a")).await.unwrap();
+        let link = turn.element.find(By::Css("[data-testid=nearest-section] a")).await.unwrap();
         assert!(link.attr("href").await.unwrap().unwrap().starts_with(&library.site.url));
         browser.picture("abstention").await;
         link.click().await.unwrap();
@@ -125,13 +129,13 @@ async fn a_question_can_be_asked_of_one_part_of_the_book() {
     browse("modules", async |browser| {
         browser.open_chat(&library.served.url).await;
         let module = browser.find("module").await;
-        let choices = thirtyfour::components::SelectElement::new(&module).await.unwrap();
+        let choices = SelectElement::new(&module).await.unwrap();
         let anywhere = browser.ask("What is a node?").await;
         assert!(anywhere.texts("badge").await.iter().all(|badge| badge.starts_with("From the book")));
         choices.select_by_value("simulation").await.unwrap();
         let turn = browser.ask("What is a node?").await;
         turn.find("answer").await;
-        let elsewhere = turn.element.find_all(thirtyfour::By::Css("a[href*='/ros2/']")).await.unwrap();
+        let elsewhere = turn.element.find_all(By::Css("a[href*='/ros2/']")).await.unwrap();
         assert_eq!(elsewhere.len(), 0, "{:?}", turn.text("answer").await);
         let turn = browser.ask("What gravity does Gazebo apply?").await;
         assert!(turn.sentences().await[0].contains("9.81"));
@@ -165,7 +169,11 @@ async fn thumbs_and_comments_reach_the_owner() {
         good.find("feedback-note").await.wait_until().has_text("Thank you.").await.unwrap();
         let bad = browser.ask("What gravity does Gazebo apply?").await;
         bad.click("feedback-down").await;
-        bad.find("feedback-comment").await.send_keys("Say where the world file is <b>kept</b>").await.unwrap();
+        bad.find("feedback-comment")
+            .await
+            .send_keys("Say where the world file is <b>kept</b>")
+            .await
+            .unwrap();
         bad.click("feedback-send").await;
         let note = bad.find("feedback-note").await;
         note.wait_until().has_text("Thank you, your comment was sent.").await.unwrap();

@@ -140,6 +140,12 @@ impl Book {
         Self { docent: self.docent.with(variable, value), ..self }
     }
 
+    /// Settings, as in `docent.toml`.
+    pub fn configured(self, settings: &str) -> Self {
+        self.docent.write("docent.toml", settings);
+        self
+    }
+
     /// Answers are written by this model.
     pub fn written_by(self, model: &ScriptedModel) -> Self {
         self.with("OPENAI_BASE_URL", &model.url()).with("OPENAI_API_KEY", "sk-test-1234567890")

@@ -14,12 +14,12 @@ use axum::http::Method;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use thirtyfour::ChromeCapabilities;
 use thirtyfour::common::command::ExtensionCommand;
 use thirtyfour::common::config::WebDriverConfig;
 use thirtyfour::extensions::cdp::ChromeDevTools;
 use thirtyfour::extensions::query::ElementPollerWithTimeout;
 use thirtyfour::prelude::*;
-use thirtyfour::ChromeCapabilities;
 
 /// What a patient reader waits.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -128,8 +128,8 @@ impl Browser {
     }
 
     /// Presses keys where the focus is.
-    pub async fn press(&self, keys: impl AsRef<str>) {
-        self.driver.action_chain().send_keys(keys.as_ref()).perform().await.unwrap();
+    pub async fn press(&self, keys: impl Into<TypingData>) {
+        self.driver.action_chain().send_keys(keys).perform().await.unwrap();
     }
 
     pub async fn press_shift_tab(&self) {
@@ -144,8 +144,7 @@ impl Browser {
     /// Touches the middle of an element, as a finger does.
     pub async fn tap(&self, element: &WebElement) {
         element.scroll_into_view().await.unwrap();
-        let script =
-            "const at = arguments[0].getBoundingClientRect(); return [at.x + at.width / 2, at.y + at.height / 2]";
+        let script = "const at = arguments[0].getBoundingClientRect(); return [at.x + at.width / 2, at.y + at.height / 2]";
         let at = self.driver.execute(script, vec![element.to_json().unwrap()]).await.unwrap();
         let point = json!([{"x": at.json()[0], "y": at.json()[1]}]);
         self.devtools("Input.dispatchTouchEvent", json!({"type": "touchStart", "touchPoints": point})).await;
@@ -222,7 +221,8 @@ impl Browser {
     pub async fn is_a_phone(&self) {
         let size = json!({"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true});
         self.devtools("Emulation.setDeviceMetricsOverride", size).await;
-        self.devtools("Emulation.setTouchEmulationEnabled", json!({"enabled": true, "maxTouchPoints": 1})).await;
+        self.devtools("Emulation.setTouchEmulationEnabled", json!({"enabled": true, "maxTouchPoints": 1}))
+            .await;
     }
 
     /// What the reader's system prefers: `light` or `dark`.
@@ -272,7 +272,8 @@ impl Browser {
 
     /// Warnings and errors since the last look.
     async fn console(&self) -> Vec<String> {
-        let answer = self.driver.cmd(thirtyfour::common::command::Command::ExtensionCommand(Box::new(Log))).await;
+        let answer =
+            self.driver.cmd(thirtyfour::common::command::Command::ExtensionCommand(Box::new(Log))).await;
         let entries: Vec<Value> = answer.unwrap().value().unwrap();
         entries
             .iter()
@@ -314,7 +315,8 @@ impl Chromedriver {
         let port = lines
             .find_map(|line| {
                 let line = line.unwrap();
-                line.split_once("started successfully on port ").map(|(_, port)| port.trim_end_matches('.').to_owned())
+                line.split_once("started successfully on port ")
+                    .map(|(_, port)| port.trim_end_matches('.').to_owned())
             })
             .expect("chromedriver says its port");
         // What it says later must not fill the pipe.

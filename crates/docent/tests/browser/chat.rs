@@ -28,7 +28,7 @@ impl Browser {
         let place = self.count("turn").await;
         let typed = self.find("question").await;
         typed.send_keys(question).await.unwrap();
-        typed.send_keys(Key::Enter + "").await.unwrap();
+        typed.send_keys(Key::Enter).await.unwrap();
         self.turn(place).await
     }
 
@@ -83,7 +83,7 @@ impl Turn {
     /// Waits for `answering`, `complete`, `abstained`, `stopped` or `failed`.
     pub async fn is(&self, state: &str) {
         let answer = self.element.query(By::Testid("answer")).first().await.unwrap();
-        answer.wait_until().has_attribute("data-state", state).await.unwrap();
+        answer.wait_until().has_attribute("data-state", state.to_owned()).await.unwrap();
     }
 
     /// The words of the sentences, without marks and notes.

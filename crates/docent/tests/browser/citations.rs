@@ -46,7 +46,7 @@ async fn a_press_keeps_a_citation_open_until_escape() {
         turn.click("citation").await;
         browser.hover(&browser.find("book-title").await).await;
         check_card(browser).await;
-        browser.press(Key::Escape + "").await;
+        browser.press(Key::Escape).await;
         browser.gone("citation-card").await;
         turn.click("citation").await;
         check_card(browser).await;
@@ -71,8 +71,10 @@ async fn a_citation_leads_to_the_words_on_the_published_page() {
         assert!(browser.value("document.body.innerText").await.as_str().unwrap().contains(&quote));
         // The section was further down, and the browser has gone there.
         browser
-            .until("scrollY > 0 && document.getElementById('lifecycle').getBoundingClientRect().bottom > 0 \
-                    && document.getElementById('lifecycle').getBoundingClientRect().top < innerHeight")
+            .until(
+                "scrollY > 0 && document.getElementById('lifecycle').getBoundingClientRect().bottom > 0 \
+                    && document.getElementById('lifecycle').getBoundingClientRect().top < innerHeight",
+            )
             .await;
         browser.picture("deep-link").await;
     })

@@ -20,7 +20,7 @@ async fn a_conversation_is_named_and_survives_a_reload() {
         name.clear().await.unwrap();
         name.send_keys("About nodes").await.unwrap();
         browser.picture("rename").await;
-        name.send_keys(Key::Enter + "").await.unwrap();
+        name.send_keys(Key::Enter).await.unwrap();
         browser.driver.query(By::Testid("conversation-open")).with_text("About nodes").first().await.unwrap();
         assert_eq!(library.conversations()[0]["title"], "About nodes");
         browser.reload().await;

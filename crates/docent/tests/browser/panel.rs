@@ -49,7 +49,7 @@ impl Panel<'_> {
         let before = self.count("turn").await;
         let typed = self.find("question").await;
         typed.send_keys(question).await.unwrap();
-        typed.send_keys(Key::Enter + "").await.unwrap();
+        typed.send_keys(Key::Enter).await.unwrap();
         let ended = format!(
             "{SHADOW}.querySelectorAll('[data-testid=widget-turn]').length === {} &&
              {SHADOW}.querySelector('[data-testid=widget-stop]').hidden",

@@ -2,8 +2,9 @@
 
 use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
 
-use crate::book::Book;
+use crate::book::{Book, Library};
 use crate::browser::browse;
+use crate::support::Docent;
 
 const QUESTION: &str = "What is a node in the ROS 2 graph?";
 
@@ -60,10 +61,9 @@ async fn a_server_that_is_gone_is_said_and_the_question_can_be_asked_again() {
 #[tokio::test]
 async fn a_server_that_dies_in_the_middle_is_said() {
     let model = endless().await;
-    let Book { .. } = Book::new();
     let library = Book::new().written_by(&model).serve();
     browse("interrupted", async |browser| {
-        let crate::book::Library { served, site: _site, docent: _docent } = library;
+        let Library { served, site: _site, docent: _docent } = library;
         browser.open_chat(&served.url).await;
         let turn = browser.begin(QUESTION).await;
         turn.find("sentence").await;
@@ -86,7 +86,10 @@ async fn who_asks_too_much_is_told_when_to_try_again() {
         let turn = browser.ask("What is a topic?").await;
         turn.is("failed").await;
         let said = turn.text("error").await;
-        assert!(said.contains("Too many requests; please slow down") && said.contains("Try again in "), "{said}");
+        assert!(
+            said.contains("Too many requests; please slow down") && said.contains("Try again in "),
+            "{said}"
+        );
         assert_eq!(turn.find("retry").await.attr("aria-disabled").await.unwrap().as_deref(), Some("true"));
         browser.picture("limit").await;
     })
@@ -110,14 +113,14 @@ async fn a_question_that_is_too_long_stays_in_the_box() {
 
 #[tokio::test]
 async fn a_book_with_a_key_asks_for_it() {
-    let library = Book::new();
-    let made = crate::support::Docent::new().json(&["key", "reader"]);
-    let keys = format!("[{{name=\"reader\",sha256=\"{}\"}}]", made["sha256"].as_str().unwrap());
-    let library = library.with("DOCENT_SERVE__KEYS", &keys).serve();
+    // As an owner does it: make a key, put what it says into docent.toml.
+    let made = Docent::new().run(&["key", "reader"]);
+    let (_, settings) = made.stderr.split_once("[[").unwrap();
+    let library = Book::new().configured(&format!("[[{settings}")).serve();
     browse("key", async |browser| {
         browser.foretell("401 (Unauthorized)");
         browser.open(&library.served.url).await;
-        browser.find("key-value").await.send_keys(made["key"].as_str().unwrap()).await.unwrap();
+        browser.find("key-value").await.send_keys(made.stdout.trim()).await.unwrap();
         browser.picture("key").await;
         browser.click("key-confirm").await;
         browser.until("document.title.includes('·')").await;

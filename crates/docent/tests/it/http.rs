@@ -97,6 +97,8 @@ impl Site {
 #[test]
 fn an_answer_is_the_same_object_as_on_the_command_line() {
     let docent = Docent::new();
+    docent.write("book/nodes.md", "# Nodes\n\nA ROS 2 node is a participant in the graph.\n");
+    docent.ok(&["ingest", "book", "--base-url", "https://book.example", "--quiet"]);
     let site = Site::new(&docent);
     let (status, mut over_http) = site.post("/api/v1/ask", json!({ "query": NODE }));
     assert_eq!(status, 200);
@@ -109,6 +111,31 @@ fn an_answer_is_the_same_object_as_on_the_command_line() {
     assert_eq!(over_http, typed);
     let (_, bare) = site.post("/api/v1/ask", json!({ "query": NODE, "include_sources": false }));
     assert!(bare.get("sources").is_none());
+}
+
+#[test]
+fn a_book_that_is_published_nowhere_is_read_here() {
+    let site = Site::of(Docent::new());
+    let (_, answer) = site.post("/api/v1/ask", json!({ "query": "What is the computation graph?" }));
+    let citation = &answer["citations"][0];
+    let url = citation["url"].as_str().unwrap();
+    let path = url.strip_prefix(&site.served.url).unwrap();
+    let (path, anchor) = path
+        .split('#')
+        .collect::<Vec<_>>()
+        .split_first()
+        .map(|(path, rest)| {
+            (path.to_string(), rest.first().map(|anchor| anchor.split(":~:").next().unwrap().to_owned()))
+        })
+        .unwrap();
+    let response = site.send(Method::GET, &path, None, &[]);
+    assert!(!response.headers()["content-security-policy"].to_str().unwrap().contains("unsafe"));
+    let page = site.runtime.block_on(response.text()).unwrap();
+    assert!(page.contains(&format!("<h1>{}</h1>", citation["page_title"].as_str().unwrap())), "{page}");
+    if let Some(anchor) = anchor.filter(|anchor| !anchor.is_empty()) {
+        assert!(page.contains(&format!("id=\"{anchor}\"")), "{anchor}");
+    }
+    site.fails(site.send(Method::GET, "/read/nowhere.md", None, &[]), 404, "not_found", "no page nowhere.md");
 }
 
 #[test]

@@ -1,0 +1,126 @@
+//! Light and dark, wide and narrow, and readable for everybody.
+
+use thirtyfour::prelude::*;
+
+use crate::book::{Book, DEFINITION};
+use crate::browser::{Browser, browse};
+
+const QUESTION: &str = "What is a node in the ROS 2 graph?";
+
+#[tokio::test]
+async fn the_theme_a_reader_chooses_survives_a_reload() {
+    let library = Book::new().serve();
+    browse("theme", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        browser.until("document.documentElement.dataset.theme === 'light'").await;
+        let paper = browser.value("getComputedStyle(document.body).backgroundColor").await;
+        // From the system's to light to dark.
+        browser.click("theme").await;
+        browser.click("theme").await;
+        browser.until("document.documentElement.dataset.theme === 'dark'").await;
+        let night = browser.value("getComputedStyle(document.body).backgroundColor").await;
+        assert_ne!(paper, night);
+        browser.reload().await;
+        assert_eq!(browser.value("document.documentElement.dataset.theme").await, "dark");
+        assert_eq!(browser.value("getComputedStyle(document.body).backgroundColor").await, night);
+        let label = browser.find("theme").await.attr("aria-label").await.unwrap();
+        assert_eq!(label.as_deref(), Some("Theme: dark"));
+        // And round again to what the system prefers.
+        browser.click("theme").await;
+        browser.until("document.documentElement.dataset.theme === 'light'").await;
+        browser.prefers("dark").await;
+        browser.until("document.documentElement.dataset.theme === 'dark'").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn everything_can_be_reached_on_a_phone() {
+    let library = Book::new().serve();
+    browse("phone", async |browser| {
+        browser.is_a_phone().await;
+        browser.open_chat(&library.served.url).await;
+        browser.text("suggestion").await;
+        fits(browser, "phone-welcome").await;
+        browser.find("question").await.send_keys(QUESTION).await.unwrap();
+        browser.tap(&browser.find("send").await).await;
+        let turn = browser.turn(0).await;
+        turn.is("complete").await;
+        fits(browser, "phone-answer").await;
+
+        browser.tap(&turn.find("citation").await).await;
+        let card = browser.find("citation-card").await;
+        assert_eq!(browser.text("citation-quote").await, DEFINITION);
+        let at = card.rect().await.unwrap();
+        assert!(at.x >= 0.0 && at.x + at.width <= 360.0 && at.y + at.height <= 740.0, "{at:?}");
+        fits(browser, "phone-citation").await;
+        browser.tap(&card.find(By::Css("button[aria-label=Close]")).await.unwrap()).await;
+        browser.gone("citation-card").await;
+
+        browser.tap(&turn.find("feedback-down").await).await;
+        turn.find("feedback-comment").await;
+        fits(browser, "phone-feedback").await;
+
+        browser.tap(&browser.find("open-sidebar").await).await;
+        browser.tap(&browser.find("conversation-actions").await).await;
+        browser.find("delete").await;
+        fits(browser, "phone-conversations").await;
+        browser.tap(&browser.find("rename").await).await;
+        browser.find("rename-input").await.send_keys(Key::Escape).await.unwrap();
+        browser.tap(&browser.find("new-conversation").await).await;
+        browser.gone("turn").await;
+        browser.tap(&browser.find("theme").await).await;
+        browser.until("document.documentElement.dataset.themeChoice === 'light'").await;
+    })
+    .await;
+}
+
+/// Nothing stands out to the right, and what there is to press is large enough for a finger.
+async fn fits(browser: &Browser, name: &str) {
+    browser.picture(name).await;
+    let width = browser.value("[document.documentElement.scrollWidth, innerWidth]").await;
+    assert_eq!((&width[0], &width[1]), (&360.into(), &360.into()), "{name}");
+    let small = browser
+        .value(
+            "[...document.querySelectorAll('button, a[href], textarea, select')]
+               .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest('[inert], .skip-link') && !one.classList.contains('skip-link'))
+               .map((one) => [one.outerHTML.slice(0, 90), one.getBoundingClientRect()])
+               .filter(([, at]) => at.width > 0 && (at.left < 0 || at.right > innerWidth))
+               .map(([html]) => html)",
+        )
+        .await;
+    assert_eq!(small, serde_json::json!([]), "{name}");
+}
+
+#[tokio::test]
+async fn axe_finds_nothing_serious_in_light_and_dark() {
+    let library = Book::new().serve();
+    browse("axe", async |browser| {
+        for scheme in ["light", "dark"] {
+            browser.prefers(scheme).await;
+            browser.open_chat(&library.served.url).await;
+            browser.click("new-conversation").await;
+            browser.text("suggestion").await;
+            browser.is_accessible(&format!("welcome, {scheme}")).await;
+            browser.ask("Who won the football world cup in 1998?").await;
+            let turn = browser.ask(QUESTION).await;
+            turn.click("feedback-up").await;
+            turn.find("feedback-note").await;
+            turn.find("sources").await.click().await.unwrap();
+            browser.is_accessible(&format!("answers, {scheme}")).await;
+            turn.click("citation").await;
+            browser.find("citation-card").await;
+            browser.is_accessible(&format!("citation, {scheme}")).await;
+            browser.picture(&format!("answers-{scheme}")).await;
+            browser.press(Key::Escape).await;
+            browser.click("conversation-actions").await;
+            browser.find("conversation-menu").await;
+            browser.is_accessible(&format!("menu, {scheme}")).await;
+            browser.click("delete").await;
+            browser.find("confirm").await;
+            browser.is_accessible(&format!("confirmation, {scheme}")).await;
+            browser.click("confirm-cancel").await;
+        }
+    })
+    .await;
+}

@@ -1,0 +1,155 @@
+//! The widget on pages of another origin.
+
+use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
+use thirtyfour::prelude::*;
+
+use crate::book::{Book, DEFINITION};
+use crate::browser::browse;
+use crate::panel::{Panel, SHADOW};
+
+const QUESTION: &str = "What is a node in the ROS 2 graph?";
+
+#[tokio::test]
+async fn a_reader_asks_on_the_page_and_the_conversation_goes_on_there() {
+    let library = Book::new().with_widget().serve();
+    browse("widget", async |browser| {
+        browser.open(&library.site.page("ros2/nodes.html")).await;
+        let panel = Panel { browser };
+        panel.click("button").await;
+        panel.ask(QUESTION).await;
+        assert!(panel.text("sentence").await.starts_with(DEFINITION));
+        assert_eq!(panel.text("scope").await, "From the whole book");
+        panel.click("citation").await;
+        let card = panel.text("citation-card").await;
+        assert!(card.contains("What a node is") && card.contains(DEFINITION), "{card}");
+        browser.picture("widget").await;
+        browser.press(Key::Escape).await;
+        panel.gone("citation-card").await;
+        panel.click("feedback-up").await;
+        browser.until(&format!("{SHADOW}.textContent.includes('Thank you.')")).await;
+
+        panel.ask("Who won the football world cup in 1998?").await;
+        panel.find("nearest").await;
+        assert_eq!(panel.text("badge").await, "Not in the book");
+
+        // The next page of the book shows the same conversation.
+        browser.open(&library.site.page("ros2/topics.html")).await;
+        panel.find("panel").await;
+        browser.until(&format!("{SHADOW}.querySelectorAll('[data-testid=widget-turn]').length === 2")).await;
+        panel.click("new").await;
+        panel.gone("turn").await;
+        panel.click("close").await;
+        panel.gone("panel").await;
+        panel.find("button").await;
+    })
+    .await;
+    assert_eq!(library.conversations()[0]["turn_count"], 2);
+}
+
+#[tokio::test]
+async fn a_reader_asks_about_what_is_selected() {
+    let library = Book::new().with_widget().serve();
+    browse("widget-selection", async |browser| {
+        browser.open(&library.site.page("ros2/nodes.html#lifecycle")).await;
+        let panel = Panel { browser };
+        panel.find("button").await;
+        let paragraph = browser.driver.find(By::Css("#lifecycle + p")).await.unwrap();
+        let select = "getSelection().selectAllChildren(arguments[0])";
+        browser.driver.execute(select, vec![paragraph.to_json().unwrap()]).await.unwrap();
+        panel.find("ask-selection").await;
+        browser.picture("widget-ask-about-this").await;
+        panel.click("ask-selection").await;
+        assert!(panel.text("selection").await.contains("A managed node moves through four states"));
+        panel.ask("Which states are there?").await;
+        assert_eq!(panel.text("scope").await, "From your selection");
+        assert!(panel.text("answer").await.contains("unconfigured, inactive, active and finalized"));
+        browser.picture("widget-selection").await;
+        panel.gone("selection").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_answer_can_be_stopped_and_the_keyboard_suffices() {
+    let said = "A node is a participant in the ROS 2 graph [1]. It does one job [1]. It has a na";
+    let model = ScriptedModel::start(vec![Reply::Stall { after: said.to_owned() }]).await.unwrap();
+    let library = Book::new().with_widget().written_by(&model).serve();
+    browse("widget-stop", async |browser| {
+        browser.open(&library.site.page("index.html")).await;
+        let panel = Panel { browser };
+        panel.find("button").await;
+        browser.press(Key::Tab).await;
+        browser.press(Key::Enter).await;
+        panel.find("question").await;
+        browser.press(QUESTION).await;
+        browser.press(Key::Enter).await;
+        panel.find("sentence").await;
+        panel.click("stop").await;
+        browser.until(&format!("{SHADOW}.textContent.includes('Stopped before the end.')")).await;
+        model.hangup().await;
+        browser.press(Key::Escape).await;
+        panel.gone("panel").await;
+        assert_eq!(browser.value(&format!("{SHADOW}.activeElement.dataset.testid")).await, "widget-button");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_site_that_is_not_allowed_gets_no_answers() {
+    let library =
+        Book::new().with_widget().with("DOCENT_SERVE__CORS_ORIGINS", "[\"https://other.example\"]").serve();
+    browse("widget-foreign", async |browser| {
+        browser.open(&library.site.page("index.html")).await;
+        let panel = Panel { browser };
+        browser.foretell("blocked by CORS policy");
+        browser.foretell("net::ERR_FAILED");
+        panel.click("button").await;
+        panel.ask(QUESTION).await;
+        assert!(panel.text("error").await.contains("Docent cannot be reached just now."));
+    })
+    .await;
+    assert!(library.conversations().is_empty());
+}
+
+#[tokio::test]
+async fn on_a_phone_the_panel_is_the_whole_page() {
+    let library = Book::new().with_widget().serve();
+    browse("widget-phone", async |browser| {
+        browser.is_a_phone().await;
+        browser.open(&library.site.page("ros2/nodes.html")).await;
+        let panel = Panel { browser };
+        browser.tap(&panel.find("button").await).await;
+        panel.ask(QUESTION).await;
+        browser.tap(&panel.find("citation").await).await;
+        panel.find("citation-card").await;
+        browser.picture("widget-phone").await;
+        let at = panel.find("panel").await.rect().await.unwrap();
+        assert_eq!((at.x, at.width, at.height), (0.0, 360.0, 740.0));
+        assert_eq!(browser.value("document.documentElement.scrollWidth").await, 360);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn axe_finds_nothing_serious_in_the_widget() {
+    let library = Book::new().with_widget().serve();
+    browse("widget-axe", async |browser| {
+        for scheme in ["light", "dark"] {
+            browser.prefers(scheme).await;
+            browser.open(&library.site.page("ros2/nodes.html")).await;
+            let panel = Panel { browser };
+            panel.find("button").await;
+            browser.is_accessible(&format!("closed widget, {scheme}")).await;
+            if browser.value(&format!("{SHADOW}.querySelector('.panel').hidden")).await == true {
+                panel.click("button").await;
+            }
+            panel.ask(QUESTION).await;
+            browser.is_accessible(&format!("widget, {scheme}")).await;
+            panel.click("citation").await;
+            panel.find("citation-card").await;
+            browser.is_accessible(&format!("widget's citation, {scheme}")).await;
+            browser.picture(&format!("widget-{scheme}")).await;
+        }
+    })
+    .await;
+}
