@@ -15,9 +15,12 @@ const FOLDER: &str = "target/test-tools";
 const REQUIREMENTS: &str = "tests/clients/requirements.txt";
 const BROWSER: [&str; 2] = ["/usr/bin/chromium", "/usr/bin/chromedriver"];
 
+/// What it is called, the variable that makes the tests insist on it, and how to install it.
+type Tool = (&'static str, &'static str, fn() -> Result<(), String>);
+
 /// Prepares the tools; returns the variables that make the tests insist on them.
 pub fn prepare() -> Result<Vec<&'static str>, String> {
-    let tools: [(&str, &str, fn() -> Result<(), String>); 2] = [
+    let tools: [Tool; 2] = [
         ("clients", "DOCENT_TEST_REQUIRE_CLIENTS", clients),
         ("browser", "DOCENT_TEST_REQUIRE_BROWSER", browser),
     ];

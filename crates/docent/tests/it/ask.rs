@@ -114,6 +114,14 @@ fn a_model_that_cannot_be_reached_costs_its_prose_not_the_answer() {
 }
 
 #[test]
+fn what_is_ros_2_is_answered_from_its_module() {
+    let response = Docent::new().json(&["ask", "What is ROS 2?"]);
+    assert_eq!(response["grounded"], true);
+    let citations = response["citations"].as_array().unwrap();
+    assert!(citations.iter().any(|citation| citation["module_name"] == "ros2"), "{citations:?}");
+}
+
+#[test]
 fn a_module_narrows_the_answer() {
     let response = Docent::new().json(&["ask", "What is a ROS 2 node?", "--module", "vla"]);
     let sources = response["sources"].as_array().unwrap();

@@ -54,6 +54,15 @@ fn a_models_answer_is_checked_and_cited() {
 }
 
 #[test]
+fn the_model_is_the_one_the_variable_names() {
+    let model = Model::start(vec![Reply::text(ANSWER)]);
+    let docent = model.serve(Docent::new()).with("OPENAI_MODEL", "gpt-4");
+    let (first, second) = (docent.json(&["ask", QUESTION]), docent.json(&["ask", QUESTION]));
+    assert_eq!((&first["model_used"], &model.requests()[0].body["model"]), (&json!("gpt-4"), &json!("gpt-4")));
+    assert_ne!(first["turn_id"], second["turn_id"]);
+}
+
+#[test]
 fn the_model_can_search_twice_in_one_message() {
     let call = |query: &str| ("retrieve_documentation".to_owned(), json!({ "query": query }).to_string());
     let calls = Reply::ToolCalls(vec![call("topics"), call("services")]);

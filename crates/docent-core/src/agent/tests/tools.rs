@@ -79,6 +79,66 @@ async fn several_calls_in_one_message_are_all_answered() {
     assert_eq!(answered, ["a", "b"]);
 }
 
+#[tokio::test]
+async fn roles_take_turns_around_a_call() {
+    use crate::generate::Role::*;
+    let script = calling("{\"query\": \"topic\"}");
+    ask(&agent(Some(script.clone()), Settings::default()), NODE).await;
+    let request = &script.requests()[1];
+    let roles: Vec<crate::generate::Role> = request.messages.iter().map(|message| message.role).collect();
+    assert_eq!(roles, [System, User, Assistant, Tool]);
+    assert!(request.messages.iter().all(|message| (message.role == Assistant) != message.tool_calls.is_empty()));
+}
+
+#[tokio::test]
+async fn a_module_in_a_call_narrows_it() {
+    let mut chunks = [chunk("nodes", 0, "A node is in the graph."), chunk("pasta", 0, "A node of pasta is a graph too.")];
+    chunks[1].module_name = "kitchen".to_owned();
+    let index = MemoryIndex::new(chunks.map(|chunk| (chunk, Vec::new())).to_vec());
+    let script = calling("{\"query\": \"node graph\", \"module\": \"kitchen\"}");
+    let retriever = retriever(Arc::new(index), None);
+    let clock = Arc::new(StoppedClock);
+    let agent = Agent::new(retriever, Some(script.clone()), None, None, clock, Settings::default());
+    ask(&agent, NODE).await;
+    let answer = script.requests()[1].messages.last().unwrap().content.clone();
+    assert!(answer.contains("\"total_results\":1") && answer.contains("pasta"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_provider_that_does_not_count_is_counted_for() {
+    let reply = vec![
+        Ok(GenerateEvent::Text(ANSWER.to_owned())),
+        Ok(GenerateEvent::Done(Usage::default())),
+    ];
+    let response = ask(&agent(Some(Script::new(vec![reply])), Settings::default()), NODE).await;
+    assert!(response.tokens_used > 50, "{}", response.tokens_used);
+}
+
+#[tokio::test]
+async fn a_model_is_not_asked_about_what_was_not_found() {
+    let script = calling("{\"query\": \"zebra\"}");
+    let response = ask(&agent(Some(script.clone()), Settings::default()), "zebra").await;
+    assert!(script.requests().is_empty() && !response.grounded);
+}
+
+#[tokio::test]
+async fn a_book_that_cannot_be_searched_ends_the_turn() {
+    let flaky = Flaky(book(), AtomicUsize::new(1));
+    let clock = Arc::new(StoppedClock);
+    let agent = Agent::new(retriever(Arc::new(flaky), None), None, None, None, clock, Settings::default());
+    let states: Mutex<Vec<State>> = Mutex::default();
+    let question = Ask { query: NODE.into(), top_k: 5, ..Ask::default() };
+    let answered = agent
+        .ask(&question, &|event| {
+            if let TurnEvent::State(state) = event {
+                states.lock().unwrap().push(state);
+            }
+        })
+        .await;
+    assert!(matches!(answered, Err(AskError::Retrieve(_))));
+    assert_eq!(states.into_inner().unwrap().last(), Some(&State::Failed));
+}
+
 /// An index that works once.
 struct Flaky(MemoryIndex, AtomicUsize);
 
