@@ -54,6 +54,10 @@ pub struct Signals {
 const INVENTED: f64 = 0.5;
 const TURNED: f64 = 0.3;
 
+/// Where the words alone do not decide. Outside, comparing meanings would cost milliseconds a
+/// sentence and change no verdict.
+const DOUBT: std::ops::RangeInclusive<f32> = 0.15..=0.85;
+
 /// How many numbers [`Signals::inputs`] gives.
 pub const INPUTS: usize = 7;
 
@@ -96,6 +100,11 @@ impl Calibration {
     /// The coefficients that come with the program.
     pub fn shipped() -> &'static Self {
         &SHIPPED
+    }
+
+    /// Whether the words alone leave a doubt that the meaning may settle.
+    pub fn is_in_doubt(&self, signals: &Signals) -> bool {
+        DOUBT.contains(&self.support(&Signals { similarity: None, ..*signals }))
     }
 
     /// The probability that the words support the sentence.
@@ -142,8 +151,9 @@ impl Verifier {
     /// How far each passage supports `sentence`, the best first; passages without words
     /// are left out.
     pub async fn support(&self, sentence: &str, passages: &[&str]) -> Vec<Support> {
+        let in_doubt = |stretch: &Stretch| Calibration::shipped().is_in_doubt(&stretch.signals);
         let mut found: Vec<Support> = self
-            .stretches(sentence, passages)
+            .compared(sentence, passages, in_doubt)
             .await
             .into_iter()
             .map(|stretch| Support {
@@ -156,8 +166,18 @@ impl Verifier {
         found
     }
 
-    /// The best stretch of each passage, with all its signals.
+    /// The best stretch of each passage, with all its signals; for measuring.
     pub async fn stretches(&self, sentence: &str, passages: &[&str]) -> Vec<Stretch> {
+        self.compared(sentence, passages, |_| true).await
+    }
+
+    /// The best stretch of each passage; the meaning only of those that want it.
+    async fn compared(
+        &self,
+        sentence: &str,
+        passages: &[&str],
+        wanted: impl Fn(&Stretch) -> bool,
+    ) -> Vec<Stretch> {
         let sentence = sentence.trim();
         if sentence.is_empty() {
             return Vec::new();
@@ -171,19 +191,28 @@ impl Verifier {
                 Some(Stretch { passage, span, signals, verbatim })
             })
             .collect();
-        self.compare(sentence, passages, &mut found).await;
+        self.compare(sentence, passages, &mut found, wanted).await;
         found
     }
 
     /// Adds how close in meaning the best stretches are; without an embedder, or when it
     /// fails, words alone decide.
-    async fn compare(&self, sentence: &str, passages: &[&str], found: &mut [Stretch]) {
+    async fn compare(
+        &self,
+        sentence: &str,
+        passages: &[&str],
+        found: &mut [Stretch],
+        wanted: impl Fn(&Stretch) -> bool,
+    ) {
         let Some(embedder) = &self.embedder else { return };
         found.sort_by(|a, b| {
             b.signals.coverage.total_cmp(&a.signals.coverage).then(a.passage.cmp(&b.passage))
         });
-        let compared: Vec<&mut Stretch> =
-            found.iter_mut().filter(|stretch| !stretch.verbatim).take(MOST_COMPARED).collect();
+        let compared: Vec<&mut Stretch> = found
+            .iter_mut()
+            .filter(|stretch| !stretch.verbatim && wanted(stretch))
+            .take(MOST_COMPARED)
+            .collect();
         if compared.is_empty() {
             return;
         }

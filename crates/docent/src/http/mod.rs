@@ -35,6 +35,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 use tracing::Instrument;
 use utoipa::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -158,6 +159,11 @@ pub fn app(
         .routes(routes!(health::metrics))
         .split_for_parts();
     description.info.version = env!("CARGO_PKG_VERSION").to_owned();
+    let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    description.components.get_or_insert_default().add_security_scheme("key", bearer);
+    // A key is asked for only where the owner made some.
+    description.security =
+        Some(vec![SecurityRequirement::default(), SecurityRequirement::new("key", [""; 0])]);
     let shelf = mcp::Shelf {
         answers: Arc::new(Turns(server.clone())),
         retriever: server.retriever.clone(),

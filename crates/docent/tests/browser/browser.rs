@@ -69,6 +69,8 @@ impl Browser {
             "--force-prefers-reduced-motion",
             "--force-color-profile=srgb",
             "--lang=en",
+            // A machine without a mouse would not have one in its browser either.
+            "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
         ] {
             wanted.add_arg(argument).unwrap();
         }
@@ -198,13 +200,17 @@ impl Browser {
         self.until("document.readyState === 'complete'").await;
     }
 
-    /// The file the browser downloads next, under a name with this ending.
+    /// What the browser downloads into a file with this ending, once it is all there.
     pub async fn download(&self, ending: &str) -> String {
         let last = tokio::time::Instant::now() + PATIENCE;
         loop {
             let files = std::fs::read_dir(self.downloads.path()).unwrap().flatten().map(|entry| entry.path());
-            if let Some(file) = files.into_iter().find(|file| file.to_string_lossy().ends_with(ending)) {
-                return std::fs::read_to_string(file).unwrap();
+            // A name is reserved before the file is written, so an empty one is not it yet.
+            let mut written = files.filter(|file| file.to_string_lossy().ends_with(ending));
+            if let Some(text) =
+                written.find_map(|file| std::fs::read_to_string(file).ok().filter(|text| !text.is_empty()))
+            {
+                return text;
             }
             assert!(tokio::time::Instant::now() < last, "no file {ending} was downloaded");
             tokio::task::yield_now().await;

@@ -68,7 +68,6 @@ async fn markup_in_the_book_the_title_and_the_question_is_shown_as_words() {
 
         browser.choose("rename").await;
         let name = browser.find("rename-input").await;
-        name.clear().await.unwrap();
         name.send_keys(ATTACK).await.unwrap();
         name.send_keys(Key::Enter).await.unwrap();
         browser.driver.query(By::Testid("conversation-open")).with_text(ATTACK).first().await.unwrap();

@@ -5,20 +5,25 @@ use thirtyfour::prelude::*;
 use crate::book::{Book, DEFINITION};
 use crate::browser::{Browser, browse};
 
-/// Presses Tab, or Shift and Tab, until the focus is on such an element.
-async fn tab_to(browser: &Browser, testid: &str, forward: bool) {
+enum Direction {
+    Forward,
+    Back,
+}
+
+use Direction::{Back, Forward};
+
+/// Presses Tab, or Shift and Tab, until the focus is on an element that matches; at least once.
+async fn tab(browser: &Browser, direction: Direction, selector: &str) {
     for _ in 0..60 {
-        let focused = browser.value("document.activeElement.dataset.testid ?? ''").await;
-        if focused == testid {
+        match direction {
+            Forward => browser.press(Key::Tab).await,
+            Back => browser.press_shift_tab().await,
+        }
+        if browser.value(&format!("document.activeElement.matches('{selector}')")).await == true {
             return;
         }
-        if forward {
-            browser.press(Key::Tab).await;
-        } else {
-            browser.press_shift_tab().await;
-        }
     }
-    panic!("the keyboard does not reach {testid}");
+    panic!("the keyboard does not reach {selector}");
 }
 
 #[tokio::test]
@@ -36,7 +41,7 @@ async fn a_question_a_citation_and_a_thumb_need_no_pointer() {
         // A mark that has the focus shows its card.
         let marks = turn.all("citation").await.len();
         assert!(marks > 0);
-        tab_to(browser, "citation", false).await;
+        tab(browser, Back, "[data-testid=citation]").await;
         browser.find("citation-card").await;
         browser.picture("keyboard").await;
         browser.press(Key::Escape).await;
@@ -45,8 +50,7 @@ async fn a_question_a_citation_and_a_thumb_need_no_pointer() {
 
         // To the first mark; Enter goes into the card, Tab walks through it, Escape leads back.
         for _ in 1..marks {
-            browser.press_shift_tab().await;
-            tab_to(browser, "citation", false).await;
+            tab(browser, Back, "[data-testid=citation]").await;
         }
         browser.press(Key::Enter).await;
         browser.until("document.activeElement.dataset.testid === 'citation-card'").await;
@@ -61,28 +65,26 @@ async fn a_question_a_citation_and_a_thumb_need_no_pointer() {
         browser.gone("citation-card").await;
         assert_eq!(browser.value("document.activeElement.dataset.testid").await, "citation");
 
-        tab_to(browser, "feedback-up", true).await;
+        tab(browser, Forward, "[data-testid=feedback-up]").await;
         browser.press(Key::Enter).await;
         turn.find("feedback-note").await.wait_until().has_text("Thank you.").await.unwrap();
-        tab_to(browser, "send", true).await;
+        tab(browser, Forward, "[data-testid=send]").await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn the_first_tab_leads_past_the_conversations_and_menus_close_with_escape() {
+async fn a_link_leads_past_the_conversations_and_menus_close_with_escape() {
     let library = Book::new().serve();
     browse("keyboard-menus", async |browser| {
         browser.open_chat(&library.served.url).await;
         browser.ask("What is a node in the ROS 2 graph?").await;
-        browser.value("document.activeElement.blur()").await;
-        browser.press(Key::Tab).await;
-        assert_eq!(browser.value("document.activeElement.textContent").await, "Skip to the question box");
+        tab(browser, Back, ".skip-link").await;
         browser.picture("skip-link").await;
         browser.press(Key::Enter).await;
         browser.until("document.activeElement.id === 'question'").await;
 
-        tab_to(browser, "conversation-actions", false).await;
+        tab(browser, Back, "[data-testid=conversation-actions]").await;
         browser.press(Key::Enter).await;
         browser.until("document.activeElement.dataset.testid === 'rename'").await;
         browser.press(Key::Escape).await;
@@ -99,7 +101,7 @@ async fn the_first_tab_leads_past_the_conversations_and_menus_close_with_escape(
         browser.until("document.activeElement.dataset.testid === 'conversation-actions'").await;
 
         browser.press(Key::Enter).await;
-        tab_to(browser, "delete", true).await;
+        tab(browser, Forward, "[data-testid=delete]").await;
         browser.press(Key::Enter).await;
         browser.find("confirm").await;
         browser.press(Key::Escape).await;

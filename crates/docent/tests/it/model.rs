@@ -58,7 +58,10 @@ fn the_model_is_the_one_the_variable_names() {
     let model = Model::start(vec![Reply::text(ANSWER)]);
     let docent = model.serve(Docent::new()).with("OPENAI_MODEL", "gpt-4");
     let (first, second) = (docent.json(&["ask", QUESTION]), docent.json(&["ask", QUESTION]));
-    assert_eq!((&first["model_used"], &model.requests()[0].body["model"]), (&json!("gpt-4"), &json!("gpt-4")));
+    assert_eq!(
+        (&first["model_used"], &model.requests()[0].body["model"]),
+        (&json!("gpt-4"), &json!("gpt-4"))
+    );
     assert_ne!(first["turn_id"], second["turn_id"]);
 }
 

@@ -26,7 +26,7 @@ fn the_json_is_the_contracts() {
     ];
     assert!(expected.iter().all(|name| names.contains(&(*name).to_owned())), "{names:?}");
     let chunks = found["chunks"].as_array().unwrap();
-    assert_eq!(chunks.len(), 3);
+    assert_eq!((chunks.len(), &found["total_found"]), (3, &serde_json::json!(3)));
     for (chunk, position) in chunks.iter().zip(1..) {
         assert_eq!(chunk["position"], position);
         assert!((0.0..=1.0).contains(&chunk["similarity_score"].as_f64().unwrap()));

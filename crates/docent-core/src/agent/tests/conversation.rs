@@ -197,7 +197,10 @@ async fn a_tool_call_is_recorded() {
     let shelf = Shelf::with(Vec::new());
     next(&talking(&script, &shelf, Settings::default()), NODE).await;
     let record = shelf.last().tool_calls.remove(0);
-    assert_eq!((record.tool_name.as_str(), record.query.as_str()), ("retrieve_documentation", "topic messages"));
+    assert_eq!(
+        (record.tool_name.as_str(), record.query.as_str()),
+        ("retrieve_documentation", "topic messages")
+    );
     assert_eq!(record.arguments, "{\"query\": \"topic messages\", \"k\": 1}");
     assert_eq!((record.results_count, record.timestamp.as_str()), (1, "2026-01-01T00:00:00Z"));
     assert!(record.avg_similarity > 0.0 && record.avg_similarity <= 1.0);

@@ -87,12 +87,15 @@ async fn roles_take_turns_around_a_call() {
     let request = &script.requests()[1];
     let roles: Vec<crate::generate::Role> = request.messages.iter().map(|message| message.role).collect();
     assert_eq!(roles, [System, User, Assistant, Tool]);
-    assert!(request.messages.iter().all(|message| (message.role == Assistant) != message.tool_calls.is_empty()));
+    assert!(
+        request.messages.iter().all(|message| (message.role == Assistant) != message.tool_calls.is_empty())
+    );
 }
 
 #[tokio::test]
 async fn a_module_in_a_call_narrows_it() {
-    let mut chunks = [chunk("nodes", 0, "A node is in the graph."), chunk("pasta", 0, "A node of pasta is a graph too.")];
+    let mut chunks =
+        [chunk("nodes", 0, "A node is in the graph."), chunk("pasta", 0, "A node of pasta is a graph too.")];
     chunks[1].module_name = "kitchen".to_owned();
     let index = MemoryIndex::new(chunks.map(|chunk| (chunk, Vec::new())).to_vec());
     let script = calling("{\"query\": \"node graph\", \"module\": \"kitchen\"}");
@@ -106,10 +109,7 @@ async fn a_module_in_a_call_narrows_it() {
 
 #[tokio::test]
 async fn a_provider_that_does_not_count_is_counted_for() {
-    let reply = vec![
-        Ok(GenerateEvent::Text(ANSWER.to_owned())),
-        Ok(GenerateEvent::Done(Usage::default())),
-    ];
+    let reply = vec![Ok(GenerateEvent::Text(ANSWER.to_owned())), Ok(GenerateEvent::Done(Usage::default()))];
     let response = ask(&agent(Some(Script::new(vec![reply])), Settings::default()), NODE).await;
     assert!(response.tokens_used > 50, "{}", response.tokens_used);
 }
