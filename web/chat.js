@@ -269,7 +269,13 @@ function decide(dialog) {
   dialog.returnValue = "";
   dialog.showModal();
   return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "confirm"), { once: true });
+    dialog.addEventListener("close", () => {
+      // Chromium gives the focus back without the caret, and what is typed then goes nowhere.
+      const back = document.activeElement;
+      back?.blur();
+      back?.focus({ preventScroll: true });
+      resolve(dialog.returnValue === "confirm");
+    }, { once: true });
   });
 }
 

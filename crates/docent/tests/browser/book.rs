@@ -97,6 +97,7 @@ pub struct Book {
     docent: Docent,
     site: Site,
     has_widget: bool,
+    is_published: bool,
 }
 
 /// A book that is published and served.
@@ -111,7 +112,7 @@ impl Book {
         let docent = Docent::new();
         let site = Site::publish(docent.home.path().join("book"));
         let docent = docent.with("DOCENT_SERVE__TITLE", "Walking machines");
-        let book = Self { docent, site, has_widget: false };
+        let book = Self { docent, site, has_widget: false, is_published: true };
         PAGES.into_iter().fold(book, |book, (path, title, sections)| {
             let sections: String = sections
                 .iter()
@@ -157,9 +158,18 @@ impl Book {
         Self { has_widget: true, ..self.with("DOCENT_SERVE__CORS_ORIGINS", &origins) }
     }
 
+    /// Docent does not know where the book is published, so its pages are read on the server.
+    pub fn unpublished(self) -> Self {
+        Self { is_published: false, ..self }
+    }
+
     pub fn serve(self) -> Library {
-        let Self { docent, site, has_widget } = self;
-        docent.ok(&["ingest", "book", "--base-url", &site.url, "--quiet"]);
+        let Self { docent, site, has_widget, is_published } = self;
+        let mut ingest = vec!["ingest", "book", "--quiet"];
+        if is_published {
+            ingest.extend(["--base-url", &site.url]);
+        }
+        docent.ok(&ingest);
         let served = docent.serve();
         if has_widget {
             site.state.widget.set(served.url.clone()).unwrap();

@@ -69,6 +69,7 @@ impl Browser {
             "--force-prefers-reduced-motion",
             "--force-color-profile=srgb",
             "--lang=en",
+            "--window-size=1200,800",
             // A machine without a mouse would not have one in its browser either.
             "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
         ] {
@@ -315,19 +316,23 @@ struct Chromedriver {
 
 impl Chromedriver {
     fn start(program: &Path) -> Self {
+        // It takes a free port for IPv4 and wants the same for IPv6; when that one is taken it gives up.
+        (0..20).find_map(|_| Self::try_to_start(program)).expect("chromedriver starts and says its port")
+    }
+
+    fn try_to_start(program: &Path) -> Option<Self> {
         let mut command = Command::new(program);
         let mut child = command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let port = lines
-            .find_map(|line| {
-                let line = line.unwrap();
-                line.split_once("started successfully on port ")
-                    .map(|(_, port)| port.trim_end_matches('.').to_owned())
-            })
-            .expect("chromedriver says its port");
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let port = lines.find_map(|line| {
+            let (_, port) = line.split_once("started successfully on port ")?;
+            Some(port.trim_end_matches('.').to_owned())
+        });
         // What it says later must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
-        Self { url: format!("http://127.0.0.1:{port}"), child }
+        let mut started = Self { url: String::new(), child };
+        started.url = format!("http://127.0.0.1:{}", port?);
+        Some(started)
     }
 }
 

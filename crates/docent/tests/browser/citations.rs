@@ -80,3 +80,26 @@ async fn a_citation_leads_to_the_words_on_the_published_page() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_book_that_is_published_nowhere_is_read_on_the_server() {
+    let library = Book::new().unpublished().serve();
+    browse("read", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        let turn = browser.ask("Which states does a managed node move through?").await;
+        turn.click("citation").await;
+        let quote = browser.text("citation-quote").await;
+        browser.find("citation-card").await.find(By::Css("a")).await.unwrap().click().await.unwrap();
+        browser.follow_to_new_tab().await;
+        let address = browser.driver.current_url().await.unwrap();
+        let page = format!("{}/read/ros2/nodes.html#lifecycle", library.served.url);
+        assert!(address.as_str().starts_with(&page), "{address}");
+        assert!(browser.value("document.body.innerText").await.as_str().unwrap().contains(&quote));
+        browser.until("document.getElementById('lifecycle').getBoundingClientRect().top < innerHeight").await;
+        let width = browser.value("document.querySelector('main').offsetWidth").await;
+        assert!(width.as_u64().unwrap() > 600, "{width}");
+        browser.is_accessible("a page to read").await;
+        browser.picture("read").await;
+    })
+    .await;
+}

@@ -80,6 +80,22 @@ async fn markup_in_the_book_the_title_and_the_question_is_shown_as_words() {
 }
 
 #[tokio::test]
+async fn a_page_that_is_read_on_the_server_is_as_harmless() {
+    let library = hostile_book().unpublished().serve();
+    browse("hostile-read", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        let turn = browser.ask("At which pressure does a relief valve open?").await;
+        turn.click("citation").await;
+        browser.find("citation-card").await.find(By::Css("a")).await.unwrap().click().await.unwrap();
+        browser.follow_to_new_tab().await;
+        assert!(browser.value("document.body.innerText").await.as_str().unwrap().contains("opens at 3 bar"));
+        browser.picture("hostile-read").await;
+        nothing_got_in(browser, "document").await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn markup_from_the_model_never_runs() {
     let prose = format!(
         "A relief valve opens at 3 bar [1]. {ATTACK} A relief valve [opens](javascript:window.__xss=1) at 3 bar [1].\n\n\
