@@ -90,8 +90,8 @@ impl LoggedTurn {
 /// Keeps turns for the owner.
 #[async_trait]
 pub trait TurnLog: Send + Sync {
-    /// Keeps a turn.
-    async fn record(&self, turn: &LoggedTurn) -> Result<(), SessionError>;
+    /// Keeps turns, all or none.
+    async fn record(&self, turns: &[LoggedTurn]) -> Result<(), SessionError>;
 
     /// Keeps what a reader thought; the last word counts. [`SessionError::NotFound`] when
     /// there is no such turn.

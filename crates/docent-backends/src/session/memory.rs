@@ -118,10 +118,12 @@ impl MemorySessions {
 
 #[async_trait]
 impl TurnLog for MemorySessions {
-    async fn record(&self, turn: &LoggedTurn) -> Result<(), SessionError> {
+    async fn record(&self, turns: &[LoggedTurn]) -> Result<(), SessionError> {
         let mut log = self.log();
-        let place = log.partition_point(|known| (&known.at, known.turn_id) <= (&turn.at, turn.turn_id));
-        log.insert(place, turn.clone());
+        for turn in turns {
+            let place = log.partition_point(|known| (&known.at, known.turn_id) <= (&turn.at, turn.turn_id));
+            log.insert(place, turn.clone());
+        }
         Ok(())
     }
 

@@ -13,8 +13,8 @@ pub async fn log_contract(log: &dyn TurnLog) {
         LoggedTurn { at: at.to_owned(), ..LoggedTurn::new(&turn.response, &sources) }
     };
     let (first, second) = (logged("one", "2026-01-01T10:00:00Z"), logged("two", "2026-01-02T10:00:00Z"));
-    log.record(&second).await.unwrap();
-    log.record(&first).await.unwrap();
+    log.record(&[second.clone(), first.clone()]).await.unwrap();
+    log.record(&[]).await.unwrap();
 
     // Oldest first, and as it was.
     assert_eq!(log.since("2026-01-01").await.unwrap(), [first.clone(), second.clone()]);

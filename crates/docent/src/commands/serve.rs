@@ -56,7 +56,8 @@ pub async fn run(settings: &Settings, arguments: Serve, output: &Output) -> Resu
     };
     let stop = stop().boxed().shared();
     let access = access(settings, address);
-    let app = http::app(Arc::new(Server::new(parts, settings)), access, stop.clone());
+    let server = Arc::new(Server::new(parts, settings));
+    let app = http::app(server.clone(), access, stop.clone());
     if book.is_sample {
         output.note(format!(
             "{FAINT}no book ingested yet: the sample book answers (docent ingest FOLDER reads yours){FAINT:#}"
@@ -72,6 +73,7 @@ pub async fn run(settings: &Settings, arguments: Serve, output: &Output) -> Resu
     let forgetting = tokio::spawn(forget(log, settings.serve.retention_days));
     http::serve(listener, app, stop).await.map_err(anyhow::Error::from)?;
     forgetting.abort();
+    server.close().await;
     output.note("stopped");
     Ok(())
 }

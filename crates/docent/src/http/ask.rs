@@ -161,10 +161,7 @@ pub async fn turn(
     measure(server, &response);
     if server.settings.retention_days > 0 {
         let sources = response.sources.as_deref().unwrap_or_default();
-        // The owner's figures are not worth a reader's answer.
-        if let Err(error) = server.log.record(&LoggedTurn::new(&response, sources)).await {
-            tracing::warn!("the turn was not logged: {error}");
-        }
+        server.ledger.record(LoggedTurn::new(&response, sources));
     }
     if !wanted {
         response.sources = None;

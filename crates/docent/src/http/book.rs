@@ -59,7 +59,7 @@ pub async fn feedback(
         return Err(ApiError::new(Code::Validation, message));
     }
     let feedback = Feedback { rating: request.rating, comment };
-    match server.log.rate(request.turn_id, &feedback).await {
+    match server.ledger.rate(request.turn_id, &feedback).await {
         Err(SessionError::NotFound(id)) => {
             Err(ApiError::new(Code::NotFound, format!("There is no answer {id}")))
         }

@@ -8,6 +8,7 @@ mod error;
 mod guard;
 mod health;
 mod html;
+mod ledger;
 mod openai;
 mod pages;
 pub mod read;
@@ -44,6 +45,7 @@ use crate::mcp;
 use crate::settings::{Serve, Settings};
 use error::{ApiError, Code};
 use guard::Guard;
+use ledger::Ledger;
 
 /// What the routes share.
 pub struct Server {
@@ -52,7 +54,7 @@ pub struct Server {
     frugal: Agent,
     retriever: Retriever,
     sessions: Arc<dyn SessionStore>,
-    log: Arc<dyn TurnLog>,
+    ledger: Ledger,
     guard: Guard,
     prometheus: PrometheusHandle,
     title: String,
@@ -90,7 +92,7 @@ impl Server {
             agent: parts.agent,
             retriever: parts.retriever,
             sessions: parts.sessions,
-            log: parts.log,
+            ledger: Ledger::new(parts.log),
             guard: Guard::new(&settings.serve, parts.spent_today),
             prometheus: parts.prometheus,
             title: parts.title,
@@ -99,6 +101,11 @@ impl Server {
             threshold: settings.retrieval.threshold,
             settings: settings.serve.clone(),
         }
+    }
+
+    /// Writes what is not written yet.
+    pub async fn close(&self) {
+        self.ledger.close().await;
     }
 
     /// The agent, without its model when today's tokens are used up.

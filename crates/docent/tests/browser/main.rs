@@ -9,7 +9,7 @@
 //! Invariant: nothing here is right because of a pause. Every step waits for what a reader would
 //! wait for, and after every test the browser's console is empty but for what the test foretold.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 #[allow(dead_code, reason = "shared with the tests of the command line")]
 #[path = "../it/support.rs"]

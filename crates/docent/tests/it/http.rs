@@ -406,10 +406,11 @@ fn a_days_tokens_used_up_the_answers_are_the_books_own_words() {
     let model = Model::start(vec![Reply::text("A node is a participant in the ROS 2 graph [1].")]);
     let docent = model.serve(Docent::new()).with("DOCENT_SERVE__DAILY_TOKENS", "1");
     {
-        let site = Site::new(&docent);
+        let mut site = Site::new(&docent);
         assert_eq!(site.post("/api/v1/ask", json!({ "query": NODE })).1["model_used"], "gpt-4o-mini");
         let second = site.post("/api/v1/ask", json!({ "query": "What is a topic?" })).1;
         assert_eq!((&second["model_used"], &second["degraded"]), (&json!("extractive"), &json!(false)));
+        assert!(site.served.stop());
     }
     // Starting again does not give them back.
     let site = Site::new(&docent);

@@ -9,13 +9,16 @@ use super::SqlSessions;
 
 #[async_trait]
 impl TurnLog for SqlSessions {
-    async fn record(&self, turn: &LoggedTurn) -> Result<(), SessionError> {
-        let what = format!("turn {} cannot be logged", turn.turn_id);
-        let record = serde_json::to_string(&LoggedTurn { feedback: None, ..turn.clone() })
-            .map_err(|error| self.damaged(&what, &error))?;
-        let insert = sqlx::query(INSERT).bind(turn.turn_id.to_string()).bind(&turn.at).bind(record);
-        insert.execute(&self.writes).await.map_err(|error| self.error(&error))?;
-        Ok(())
+    async fn record(&self, turns: &[LoggedTurn]) -> Result<(), SessionError> {
+        let mut transaction = self.begin().await.map_err(|error| self.error(&error))?;
+        for turn in turns {
+            let what = format!("turn {} cannot be logged", turn.turn_id);
+            let record = serde_json::to_string(&LoggedTurn { feedback: None, ..turn.clone() })
+                .map_err(|error| self.damaged(&what, &error))?;
+            let insert = sqlx::query(INSERT).bind(turn.turn_id.to_string()).bind(&turn.at).bind(record);
+            insert.execute(&mut *transaction).await.map_err(|error| self.error(&error))?;
+        }
+        transaction.commit().await.map_err(|error| self.error(&error))
     }
 
     async fn rate(&self, turn_id: Uuid, feedback: &Feedback) -> Result<(), SessionError> {
