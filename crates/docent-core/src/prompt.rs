@@ -53,12 +53,12 @@ fn defused(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (place, c) in text.char_indices() {
         safe.push(c);
-        let is_mark = |mark: &&str| {
+        let is_mark = |mark: &str| {
             text.as_bytes()
                 .get(place..place + mark.len())
                 .is_some_and(|found| found.eq_ignore_ascii_case(mark.as_bytes()))
         };
-        if c == '<' && MARKS.iter().any(|mark| is_mark(&mark)) {
+        if c == '<' && MARKS.iter().any(|mark| is_mark(mark)) {
             safe.push(' ');
         }
     }

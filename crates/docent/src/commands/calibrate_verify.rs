@@ -50,6 +50,9 @@ pub async fn run(settings: &Settings, arguments: CalibrateVerify, output: &Outpu
     Ok(())
 }
 
+/// Reads one signal.
+type Reading = fn(&Signals) -> f32;
+
 fn show(name: &str, set: &[Judged], [meaning, words]: [f64; 2], output: &Output) -> Result<(), Failure> {
     let shipped = Calibration::shipped();
     let by_words = |signals: &Signals| shipped.support(&Signals { similarity: None, ..*signals });
@@ -63,13 +66,13 @@ fn show(name: &str, set: &[Judged], [meaning, words]: [f64; 2], output: &Output)
         auroc(set, as_checked),
         auroc(set, by_words),
     ))?;
-    let signals: [(&str, &dyn Fn(&Signals) -> f32); 6] = [
-        ("coverage of the span", &|signals| signals.coverage),
-        ("coverage of the passage", &|signals| signals.passage_coverage),
-        ("similarity", &|signals| signals.similarity.unwrap_or_default()),
-        ("no invented number", &|signals| -signals.invented_numbers),
-        ("no turned negation", &|signals| -signals.negation),
-        ("no opposite direction", &|signals| -signals.opposite),
+    let signals: [(&str, Reading); 6] = [
+        ("coverage of the span", |signals| signals.coverage),
+        ("coverage of the passage", |signals| signals.passage_coverage),
+        ("similarity", |signals| signals.similarity.unwrap_or_default()),
+        ("no invented number", |signals| -signals.invented_numbers),
+        ("no turned negation", |signals| -signals.negation),
+        ("no opposite direction", |signals| -signals.opposite),
     ];
     for (name, signal) in signals {
         output.line(format!("  {name}: {:.4}", auroc(set, signal)))?;
