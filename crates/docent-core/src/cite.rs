@@ -134,6 +134,11 @@ fn bracket<'a>(
         if addresses.is_page(url) {
             pointed.text.push_str(&rest[..rest.len() - target.len() + close + 1]);
         } else {
+            // A picture's mark goes with its address.
+            let before = pointed.text.strip_suffix('!');
+            if before.is_some_and(|before| !before.ends_with(char::is_alphanumeric)) {
+                pointed.text.pop();
+            }
             pointed.text.push_str(label);
             pointed.removed += 1;
         }
@@ -215,6 +220,7 @@ mod tests {
     #[test]
     fn addresses_the_book_does_not_have_are_removed() {
         check("See [here](https://evil.org/x) or https://evil.org/y.", "See here or.", &[], 2);
+        check("See ![x](https://evil.org/x.png) now! [y](https://evil.org)", "See x now! y", &[], 2);
         check("See https://book.org/a.", "See https://book.org/a.", &[], 0);
         check("See [a](https://book.org/a).", "See [a](https://book.org/a).", &[], 0);
     }

@@ -83,7 +83,7 @@ pub async fn book_read_at(settings: &Settings, base: Option<String>) -> Result<B
     let meaning = embedder.clone().filter(|_| settings.embedder.kind == EmbedderKind::Local);
     let embedder = matching(embedder, &description)?;
     let index: Arc<dyn Index> = match base {
-        Some(base) => Arc::new(Readable { index: Arc::new(index), base }),
+        Some(base) => Arc::new(Readable::new(Arc::new(index), base)),
         None => Arc::new(index),
     };
     let retriever = Retriever::new(

@@ -236,7 +236,9 @@ fn about(title: &str) -> Option<String> {
     match title {
         _ if title.ends_with('?') => Some(title.to_owned()),
         _ if no_subject.contains(&first.as_str()) || words.len() > 8 => None,
-        _ if first.ends_with("ing") && words.len() > 1 => Some(format!("How does {} work?", lowered(title))),
+        _ if first.ends_with("ing") && words.len() > 1 && !title.ends_with('s') => {
+            Some(format!("How does {} work?", lowered(title)))
+        }
         _ if ["how", "why", "what", "when", "where"].contains(&first.as_str()) => Some(format!("{title}?")),
         _ if first.ends_with('s') && words.len() == 1 => Some(format!("What are {}?", lowered(title))),
         _ => Some(format!("What does the book say about {title}?")),

@@ -29,7 +29,7 @@ pub fn policy() -> (axum::http::HeaderName, &'static str) {
 pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
     let docs = SwaggerUi::new("/docs")
         .url("/openapi.json", description)
-        .config(Config::default().try_it_out_enabled(true));
+        .config(Config::default().use_base_layout().try_it_out_enabled(true));
     let docs: Router<Arc<Server>> = Router::from(docs);
     let docs = docs.layer(axum::middleware::map_response(async |mut response: Response| {
         let policy = HeaderValue::from_static(PAGE_POLICY);
@@ -53,7 +53,7 @@ fn file(name: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
     // The files change with the program alone, so its hash of them tells whether they did.
     let tag = format!("\"{:x}\"", fingerprint(file.contents()));
     if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
-        return Ok(StatusCode::NOT_MODIFIED.into_response());
+        return Ok((StatusCode::NOT_MODIFIED, [policy()]).into_response());
     }
     let kind = match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("html") => "text/html; charset=utf-8",

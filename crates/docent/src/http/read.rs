@@ -5,7 +5,8 @@
 //!
 //! Invariant: a passage's anchor is the id of its section on the page.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use axum::extract::rejection::PathRejection;
@@ -14,6 +15,7 @@ use axum::response::{Html, IntoResponse, Response};
 use docent_core::chunk::Chunk;
 use docent_core::index::{Candidate, Candidates, Description, Index, IndexError, IndexQuery, PageOutline};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use uuid::Uuid;
 
 use super::error::{ApiError, Code};
 use super::guard::Visitor;
@@ -27,19 +29,39 @@ const IN_PATH: &AsciiSet =
 /// An index whose unpublished pages are read at `base`.
 pub struct Readable {
     /// The book.
-    pub index: Arc<dyn Index>,
+    index: Arc<dyn Index>,
     /// Where this server is: `http://127.0.0.1:8080`.
-    pub base: String,
+    base: String,
+    /// Passages with their address here: making one copies its words, and a search has hundreds.
+    made: Mutex<HashMap<Uuid, Arc<Chunk>>>,
 }
 
+/// Passages kept; then it begins anew.
+const MOST_MADE: usize = 20_000;
+
 impl Readable {
+    /// The book, read at `base`.
+    pub fn new(index: Arc<dyn Index>, base: String) -> Self {
+        Self { index, base, made: Mutex::default() }
+    }
+
     fn readable(&self, chunk: Arc<Chunk>) -> Arc<Chunk> {
         if chunk.url.starts_with("http://") || chunk.url.starts_with("https://") {
             return chunk;
         }
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        // An id belongs to a page, a section and its words: the same id is the same passage.
+        if let Some(known) = made.get(&chunk.id).filter(|known| known.index == chunk.index) {
+            return known.clone();
+        }
+        if made.len() >= MOST_MADE {
+            made.clear();
+        }
         let anchor = chunk.url.split_once('#').map(|(_, anchor)| format!("#{anchor}")).unwrap_or_default();
         let page = utf8_percent_encode(&chunk.document_id, IN_PATH);
-        Arc::new(Chunk { url: format!("{}/read/{page}{anchor}", self.base), ..(*chunk).clone() })
+        let here = Arc::new(Chunk { url: format!("{}/read/{page}{anchor}", self.base), ..(*chunk).clone() });
+        made.insert(here.id, here.clone());
+        here
     }
 }
 
@@ -111,7 +133,7 @@ pub async fn read(
     let page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title} · {book}</title>\
          <meta name=\"viewport\" content=\"width=device-width\"><script src=\"/assets/theme.js\"></script>\
-         <link rel=\"stylesheet\" href=\"/assets/base.css\"><link rel=\"stylesheet\" href=\"/assets/read.css\"></head>\n\
+         <link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/assets/base.css\"><link rel=\"stylesheet\" href=\"/assets/read.css\"></head>\n\
          <body><main><p><a href=\"/\">Ask {book}</a> · {}</p>\n{body}</main></body>\n</html>\n",
         escape(&first.module_name)
     );

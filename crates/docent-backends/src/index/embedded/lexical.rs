@@ -2,7 +2,7 @@
 //!
 //! Invariant: text and questions are cut into terms by the same [`Analyzer`].
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use docent_core::chunk::Chunk;
 use docent_core::index::Filter;
@@ -95,7 +95,13 @@ pub struct Lexical {
     fields: Fields,
     store: Option<StoreReader>,
     analyzer: Analyzer,
+    /// Chunks read before, by row; none of a book too large to keep.
+    read: Vec<OnceLock<Arc<Chunk>>>,
 }
+
+/// Books of up to so many chunks are kept in memory as they are read: a search looks at
+/// hundreds of candidates, and reading a record again costs more than ranking it.
+const MOST_KEPT: usize = 20_000;
 
 /// The question's terms with their weights.
 pub type WeightedTerms = Vec<(String, f32)>;
@@ -116,7 +122,9 @@ impl Lexical {
             }
         };
         let (_, fields) = Fields::schema();
-        Ok(Self { searcher, fields, store, analyzer: Analyzer::new(language) })
+        let rows = Some(searcher.num_docs() as usize).filter(|rows| *rows <= MOST_KEPT).unwrap_or(0);
+        let read = std::iter::repeat_with(OnceLock::new).take(rows).collect();
+        Ok(Self { searcher, fields, store, analyzer: Analyzer::new(language), read })
     }
 
     /// How many chunks it holds.
@@ -164,6 +172,19 @@ impl Lexical {
 
     /// The chunk in a row.
     pub fn chunk(&self, row: u32) -> tantivy::Result<Arc<Chunk>> {
+        match self.read.get(row as usize) {
+            Some(kept) => match kept.get() {
+                Some(chunk) => Ok(chunk.clone()),
+                None => {
+                    let chunk = self.read_chunk(row)?;
+                    Ok(kept.get_or_init(|| chunk).clone())
+                }
+            },
+            None => self.read_chunk(row),
+        }
+    }
+
+    fn read_chunk(&self, row: u32) -> tantivy::Result<Arc<Chunk>> {
         let missing = || tantivy::TantivyError::InternalError(format!("row {row} has no record"));
         let store = self.store.as_ref().ok_or_else(missing)?;
         let document: TantivyDocument = store.get(row)?;
