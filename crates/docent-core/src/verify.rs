@@ -56,7 +56,7 @@ const TURNED: f64 = 0.3;
 
 /// Where the words alone do not decide. Outside, comparing meanings would cost milliseconds a
 /// sentence and change no verdict.
-const DOUBT: std::ops::RangeInclusive<f32> = 0.15..=0.85;
+const DOUBT: std::ops::RangeInclusive<f32> = 0.3..=0.7;
 
 /// How many numbers [`Signals::inputs`] gives.
 pub const INPUTS: usize = 7;

@@ -36,6 +36,16 @@ fn a_reset_forgets_and_a_session_continues() {
 }
 
 #[test]
+fn a_module_narrows_a_chat() {
+    let docent = Docent::new();
+    docent.run_with_input(&["chat"], "/module vla\nWhat is a ROS 2 node?\n");
+    let id = docent.json(&["sessions", "list"])[0]["session_id"].as_str().unwrap().to_owned();
+    let shown = docent.json(&["sessions", "show", &id]);
+    let sources = shown["turns"][0]["response"]["sources"].as_array().unwrap();
+    assert!(!sources.is_empty() && sources.iter().all(|source| source["module_name"] == "vla"));
+}
+
+#[test]
 fn a_bad_question_does_not_end_a_chat() {
     let docent = Docent::new();
     let long = "x".repeat(1001);

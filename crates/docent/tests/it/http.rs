@@ -195,6 +195,19 @@ fn whatever_is_wrong_has_the_contracts_body() {
 }
 
 #[test]
+fn an_answer_from_memory_is_a_new_turn() {
+    let site = Site::of(Docent::new());
+    let (_, first) = site.post("/api/v1/ask", json!({ "query": NODE }));
+    let (_, again) = site.post("/api/v1/ask", json!({ "query": NODE }));
+    assert_eq!(
+        (&first["metadata"]["cache_hit"], &again["metadata"]["cache_hit"]),
+        (&json!(false), &json!(true))
+    );
+    assert_ne!(first["turn_id"], again["turn_id"]);
+    assert_eq!((&first["answer"], &first["citations"]), (&again["answer"], &again["citations"]));
+}
+
+#[test]
 fn a_search_is_the_contracts() {
     let site = Site::of(Docent::new());
     let (status, found) =
