@@ -230,7 +230,7 @@ async fn an_unreadable_record_or_row_is_damaged() {
 async fn a_file_of_a_newer_version_is_left_alone() {
     let (_folder, path) = new_path();
     let store = SqlSessions::open(&path).await.unwrap();
-    sqlx::query("UPDATE _sqlx_migrations SET version = 99").execute(&store.writes).await.unwrap();
+    sqlx::query("UPDATE _sqlx_migrations SET version = version + 98").execute(&store.writes).await.unwrap();
     let refused = SqlSessions::open(&path).await;
     assert!(refused.as_ref().unwrap_err().to_string().contains("newer version"), "{refused:?}");
     assert_damaged(refused, &path);
