@@ -16,12 +16,12 @@ pub mod testing;
 
 /// The time, as it is stored and shown.
 pub fn now_rfc3339() -> String {
-    rfc3339_before(0)
+    rfc3339_days_ago(0)
 }
 
-/// The time so many seconds ago.
-pub fn rfc3339_before(seconds: i64) -> String {
-    let now = time::OffsetDateTime::now_utc() - time::Duration::seconds(seconds);
+/// The time so many days ago.
+pub fn rfc3339_days_ago(days: u32) -> String {
+    let now = time::OffsetDateTime::now_utc() - time::Duration::days(days.into());
     let now = now.replace_nanosecond(now.millisecond() as u32 * 1_000_000).unwrap_or(now);
     now.format(&time::format_description::well_known::Rfc3339).unwrap_or_default()
 }

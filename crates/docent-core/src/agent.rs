@@ -130,6 +130,18 @@ struct AnswerKey {
     shown: Vec<(Uuid, String)>,
 }
 
+/// A question on its way to an answer.
+struct Brief<'a> {
+    /// As it was asked.
+    asked: &'a Question,
+    /// As it was searched for.
+    searched: &'a Question,
+    retrieved: &'a Retrieved,
+    history: &'a [Turn],
+    start: Duration,
+    streamed: bool,
+}
+
 /// How an answer came about, before it is put into words.
 #[derive(Debug, Default)]
 struct Draft {
@@ -165,12 +177,7 @@ impl Agent {
     pub async fn ask(&self, ask: &Ask, listener: Listener<'_>) -> Result<AgentResponse, AskError> {
         listener(TurnEvent::State(State::Received));
         let answered = self.turn(ask, listener).await;
-        listener(TurnEvent::State(match &answered {
-            Err(_) => State::Failed,
-            Ok(response) if response.grounded => State::Completed,
-            Ok(response) if response.confidence == Confidence::None => State::NoResults,
-            Ok(_) => State::LowConfidence,
-        }));
+        listener(TurnEvent::State(answered.as_ref().map_or(State::Failed, State::end_of)));
         answered
     }
 
@@ -233,8 +240,15 @@ impl Agent {
         let mut answered = match self.answers.get(&key) {
             Some(answered) => self.again(answered, listener),
             None => {
-                let answered =
-                    self.answer(ask, &asked, &searched, &retrieved, &history, start, listener).await;
+                let brief = Brief {
+                    asked: &asked,
+                    searched: &searched,
+                    retrieved: &retrieved,
+                    history: &history,
+                    start,
+                    streamed: ask.streamed,
+                };
+                let answered = self.answer(&brief, listener).await;
                 if answered.response.grounded && !answered.response.degraded {
                     self.answers.put(key, answered.clone());
                 }
@@ -265,11 +279,16 @@ impl Agent {
         Ok(answered.response)
     }
 
+    /// Whether a question may be asked, without asking it.
+    pub async fn check(&self, ask: &Ask) -> Result<(), AskError> {
+        self.question(ask).await.map(|_| ())
+    }
+
     /// The question, if it may be asked.
     async fn question(&self, ask: &Ask) -> Result<Question, AskError> {
         let module = ask.module.clone();
         if let Some(module) = &module
-            && !self.retriever.describe().await?.modules.contains_key(module)
+            && !self.retriever.has_module(module).await?
         {
             return Err(AskError::NoSuchModule(module.clone()));
         }
@@ -283,7 +302,7 @@ impl Agent {
             top_k: question.top_k(),
             threshold: question.threshold().to_bits(),
             module: question.module().map(str::to_owned),
-            index_version: self.retriever.describe().await?.version,
+            index_version: self.retriever.version().await?,
         };
         if let Some(known) = self.searches.get(&key) {
             let known = Retrieved { embedding_time: Duration::ZERO, retrieval_time: Duration::ZERO, ..known };
@@ -310,17 +329,8 @@ impl Agent {
         answered
     }
 
-    #[allow(clippy::too_many_arguments)]
-    async fn answer(
-        &self,
-        ask: &Ask,
-        asked: &Question,
-        searched: &Question,
-        retrieved: &Retrieved,
-        history: &[Turn],
-        start: Duration,
-        listener: Listener<'_>,
-    ) -> Answered {
+    async fn answer(&self, brief: &Brief<'_>, listener: Listener<'_>) -> Answered {
+        let Brief { asked, searched, retrieved, .. } = *brief;
         if retrieved.confidence != Confidence::High {
             return self.respond(asked, retrieved, None);
         }
@@ -328,9 +338,8 @@ impl Agent {
         let (mut draft, mut heard) = (Draft::default(), false);
         if let Some(generator) = &self.generator {
             let writer = Writer::new(&self.retriever, &self.verifier, &self.settings, listener);
-            let mut turn =
-                model::ModelTurn::new(self, generator.as_ref(), searched, asked, retrieved, history, writer);
-            let ended = turn.run_within(start, ask.streamed).await;
+            let mut turn = model::ModelTurn::new(self, generator.as_ref(), brief, writer);
+            let ended = turn.run_within(brief).await;
             let written;
             (draft, written) = turn.finish();
             heard = !written.sentences.is_empty();

@@ -30,6 +30,11 @@ pub trait Index: Send + Sync {
 
     /// What the index holds now.
     async fn describe(&self) -> Result<Description, IndexError>;
+
+    /// [`Description::version`] alone, which every turn asks for.
+    async fn version(&self) -> Result<String, IndexError> {
+        Ok(self.describe().await?.version)
+    }
 }
 
 /// A page and its sections.

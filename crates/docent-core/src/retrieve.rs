@@ -96,6 +96,16 @@ pub enum RetrieveError {
     Index(#[from] IndexError),
 }
 
+impl RetrieveError {
+    /// What readers and models are told, without its insides.
+    pub fn told(&self) -> &'static str {
+        match self {
+            Self::Embed(_) => "Embedding generation failed",
+            Self::Index(_) => "Textbook search unavailable",
+        }
+    }
+}
+
 /// Searches a book.
 #[derive(Clone)]
 pub struct Retriever {
@@ -148,6 +158,16 @@ impl Retriever {
     /// What the book holds now.
     pub async fn describe(&self) -> Result<Description, RetrieveError> {
         Ok(self.index.describe().await?)
+    }
+
+    /// Which generation of the book answers now.
+    pub async fn version(&self) -> Result<String, RetrieveError> {
+        Ok(self.index.version().await?)
+    }
+
+    /// Whether the book has a module of this name.
+    pub async fn has_module(&self, name: &str) -> Result<bool, RetrieveError> {
+        Ok(self.describe().await?.modules.contains_key(name))
     }
 
     /// Every page with its sections.

@@ -27,6 +27,13 @@ pub struct Session {
     pub turn_count: u32,
 }
 
+impl Session {
+    /// A session without turns that begins `now` (RFC 3339, UTC).
+    pub fn new(session_id: Uuid, now: String) -> Self {
+        Self { session_id, title: None, started_at: now.clone(), updated_at: now, turn_count: 0 }
+    }
+}
+
 /// One question and its answer, with everything that led to it.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

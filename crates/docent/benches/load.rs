@@ -1,4 +1,5 @@
-//! The server under load: `cargo bench -p docent --bench load` (seconds as `DOCENT_BENCH_SECONDS`).
+//! The server under load: `cargo bench -p docent --bench load` (seconds as `DOCENT_BENCH_SECONDS`,
+//! readers as `DOCENT_BENCH_READERS=1,50,500`).
 //!
 //! Readers ask the real binary, whose model is a scripted one on a socket: 300 ms to the first
 //! word, 50 words a second. What Docent adds is the time of a turn without the model's own.
@@ -20,6 +21,7 @@ const ANSWER: &str = "A node is a participant in the ROS 2 graph that does one j
                       between them [1].";
 const FIRST_MS: u64 = 300;
 const PER_SECOND: u32 = 50;
+const STEPS: [&str; 4] = ["embedding", "retrieval", "generation", "response"];
 
 struct Server {
     url: String,
@@ -68,6 +70,8 @@ fn quantile(times: &mut [f64], share: f64) -> f64 {
 #[derive(Default)]
 struct Outcomes {
     added: Vec<f64>,
+    /// By the server's own clock: embedding, retrieval, generation, the whole turn.
+    steps: [Vec<f64>; STEPS.len()],
     refused: Vec<f64>,
     errors: Vec<String>,
 }
@@ -104,6 +108,10 @@ async fn readers(url: &str, count: usize, time: Duration) -> Outcomes {
                     match answered {
                         Ok((200, body)) if body["degraded"] == false => {
                             outcomes.added.push(took - models_own);
+                            for (times, step) in outcomes.steps.iter_mut().zip(STEPS) {
+                                let time = &body["metadata"][format!("{step}_time_ms")];
+                                times.push(time.as_f64().unwrap_or(f64::NAN));
+                            }
                         }
                         Ok((503, body)) if body["error"] == "overloaded" => {
                             outcomes.refused.push(took);
@@ -121,6 +129,9 @@ async fn readers(url: &str, count: usize, time: Duration) -> Outcomes {
     for reader in readers {
         let outcomes = reader.await.unwrap();
         all.added.extend(outcomes.added);
+        for (all, times) in all.steps.iter_mut().zip(outcomes.steps) {
+            all.extend(times);
+        }
         all.refused.extend(outcomes.refused);
         all.errors.extend(outcomes.errors);
     }
@@ -168,7 +179,8 @@ async fn main() {
         ready.as_secs_f64() * 1000.0,
         resident(&server.child)
     );
-    for count in [50, 500] {
+    let counts = std::env::var("DOCENT_BENCH_READERS").unwrap_or("1,50,500".to_owned());
+    for count in counts.split(',').filter_map(|count| count.parse().ok()) {
         let mut outcomes = readers(&server.url, count, time).await;
         println!(
             "{count} readers, {seconds} s: {} answered, added p50 {:.0} ms, p95 {:.0} ms; {} refused, p50 {:.1} ms, p95 {:.1} ms; {} errors; {:.0} MB resident",
@@ -181,6 +193,9 @@ async fn main() {
             outcomes.errors.len(),
             resident(&server.child),
         );
+        for (times, step) in outcomes.steps.iter_mut().zip(STEPS) {
+            println!("  {step} p50 {:.1} ms, p95 {:.1} ms", quantile(times, 0.5), quantile(times, 0.95));
+        }
         if let Some(error) = outcomes.errors.first() {
             println!("  the first error: {error}");
         }

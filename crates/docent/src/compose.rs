@@ -18,6 +18,7 @@ use docent_core::session::{SessionError, SessionStore};
 
 use crate::exit::{Exit, Failure};
 use crate::http::read::Readable;
+use crate::output::{FAINT, Output};
 use crate::sample;
 use crate::settings::{EmbedderKind, SessionsKind, Settings};
 
@@ -34,8 +35,20 @@ pub struct Book {
 }
 
 impl Book {
+    /// Says so when it is the sample book that answers.
+    pub fn announce(&self, output: &Output) {
+        if self.is_sample {
+            output.note(format!(
+                "{FAINT}no book ingested yet: the sample book answers (docent ingest FOLDER reads yours){FAINT:#}"
+            ));
+        }
+    }
+
     /// What readers see as its name.
     pub fn title(&self, settings: &Settings) -> String {
+        if let Some(title) = settings.serve.title.as_ref().filter(|title| !title.is_empty()) {
+            return title.clone();
+        }
         if self.is_sample {
             return "Physical AI, the sample book".to_owned();
         }

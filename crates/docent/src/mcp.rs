@@ -318,9 +318,8 @@ fn answer(response: &AgentResponse) -> String {
 fn unavailable(error: RetrieveError) -> Failure {
     tracing::error!(%error, "the book cannot be searched");
     match error {
-        RetrieveError::Embed(_) => Failure::new(Exit::Unavailable, "Embedding generation failed"),
         RetrieveError::Index(IndexError::Empty) => Failure::new(Exit::NotConfigured, IndexError::Empty),
-        _ => Failure::new(Exit::Unavailable, "Textbook search unavailable"),
+        error => Failure::new(Exit::Unavailable, error.told()),
     }
 }
 

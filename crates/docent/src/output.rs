@@ -3,12 +3,13 @@
 //! Invariant: a reader that goes away (`docent search … | head -1`) ends the program quietly.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::cli::{Color, Common};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 
 /// Bold.
 pub const STRONG: Style = Style::new().bold();
@@ -73,6 +74,12 @@ impl Output {
     pub fn watched(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
+}
+
+/// Writes what a command made to a file the user named.
+pub fn write_file(path: &Path, text: impl AsRef<[u8]>) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display())))
 }
 
 /// How a command failed.

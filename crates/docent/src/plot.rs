@@ -6,6 +6,13 @@
 //!
 //! Invariant: whatever the caller passes, every text is escaped and every number drawn is finite.
 
+mod page;
+mod scale;
+
+use scale::{Scale, extent, ticks, usable};
+
+pub use page::{escape, page};
+
 /// What a chart says in words. The description is read aloud and stands below the title.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Caption<'a> {
@@ -257,41 +264,6 @@ pub fn columns(chart: &Columns) -> String {
     figure(&chart.caption, Drawn { drawing, height: BOTTOM + 28.0, legend, head }, rows.collect())
 }
 
-/// A whole page. Title and subtitle are text; the body is HTML whose texts went through [`escape`].
-pub fn page(title: &str, subtitle: &str, body: &str) -> String {
-    let (title, subtitle) = (escape(title), escape(subtitle));
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" \
-         content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-         <header>\n<h1>{title}</h1>\n<p class=\"quiet\">{subtitle}</p>\n</header>\n\
-         <main>\n{body}\n</main>\n</body>\n</html>\n"
-    )
-}
-
-/// Text that is safe between tags and in quoted attributes, in HTML and in XML. Control characters,
-/// which XML has no way to write, become replacement characters.
-pub fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => safe += "&amp;",
-            '<' => safe += "&lt;",
-            '>' => safe += "&gt;",
-            '"' => safe += "&quot;",
-            '\'' => safe += "&#39;",
-            '\t' | '\n' | '\r' => safe.push(character),
-            '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
-            _ if character.is_control() => safe.push('\u{fffd}'),
-            _ => safe.push(character),
-        }
-    }
-    safe
-}
-
 // The drawing area, in the units of the view box.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 300.0;
@@ -304,104 +276,6 @@ const LABELS: f64 = 220.0;
 /// Where the drawing area begins, below the labels of the markers.
 fn top(markers: &[Marker]) -> f64 {
     12.0 + 16.0 * markers.len() as f64
-}
-
-/// Beyond this, differences between numbers drown in rounding and the axis would have no ticks.
-fn usable(value: f64) -> bool {
-    value.abs() < 1e15
-}
-
-impl Unit {
-    /// With the decimals that tell one tick from the next.
-    fn tick(self, value: f64, step: f64) -> String {
-        let (value, step) = if self == Unit::Share { (100.0 * value, 100.0 * step) } else { (value, step) };
-        let decimals = (-step.log10() - 1e-9).ceil().clamp(0.0, 12.0) as usize;
-        // Adding zero turns a negative zero into a plain one.
-        self.sign(format!("{:.decimals$}", (value / step).round() * step + 0.0))
-    }
-
-    /// With as many decimals as a table needs.
-    fn exact(self, value: f64) -> String {
-        match self {
-            _ if !usable(value) => "–".to_owned(),
-            Unit::Share => self.sign(format!("{:.1}", 100.0 * value)),
-            Unit::Number => {
-                let text = format!("{value:.3}");
-                text.trim_end_matches('0').trim_end_matches('.').to_owned()
-            }
-        }
-    }
-
-    fn sign(self, number: String) -> String {
-        if self == Unit::Share { number + "\u{a0}%" } else { number }
-    }
-}
-
-/// Maps values to places along one direction.
-struct Scale<'a> {
-    low: f64,
-    high: f64,
-    ticks: Vec<f64>,
-    start: f64,
-    end: f64,
-    unit: Unit,
-    label: &'a str,
-}
-
-impl<'a> Scale<'a> {
-    fn new(
-        values: impl Iterator<Item = f64>,
-        axis: &Axis<'a>,
-        count: usize,
-        (start, end): (f64, f64),
-    ) -> Self {
-        let (low, high) = extent(values, axis);
-        let ticks = ticks(low, high, count);
-        let (low, high) = (ticks[0], ticks[ticks.len() - 1]);
-        Self { low, high, ticks, start, end, unit: axis.unit, label: axis.label }
-    }
-
-    fn at(&self, value: f64) -> f64 {
-        self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
-    }
-
-    /// The ticks that can be seen, with their labels.
-    fn labels(&self) -> impl Iterator<Item = (f64, String)> {
-        let step = self.ticks[1] - self.ticks[0];
-        let slack = step * 1e-6;
-        let seen =
-            self.ticks.iter().filter(move |tick| (self.low - slack..=self.high + slack).contains(*tick));
-        seen.map(move |tick| (self.at(*tick), self.unit.tick(*tick, step)))
-    }
-}
-
-/// The least and the greatest, never the same.
-fn extent(values: impl Iterator<Item = f64>, axis: &Axis) -> (f64, f64) {
-    let range = axis.range.into_iter().flat_map(|(low, high)| [low, high]);
-    let usable = values.chain(range).filter(|value| usable(*value));
-    let (low, high) = usable
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
-    if low > high {
-        (0.0, 1.0)
-    } else if high - low <= 1e-9 * high.abs().max(low.abs()) {
-        // Nothing but zeros is a flat start, not a middle.
-        let around = 0.1 * low.abs();
-        if low == 0.0 { (0.0, 1.0) } else { (low - around, high + around) }
-    } else {
-        (low, high)
-    }
-}
-
-/// About `count` steps of one, two or five times a power of ten, from at most `low` to at least `high`.
-fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
-    let rough = (high - low) / count as f64;
-    let power = 10f64.powf(rough.log10().floor());
-    // Without the slack a range of exactly ten tenths would get steps of two tenths.
-    let step =
-        [1.0, 2.0, 5.0].map(|step| step * power).into_iter().find(|step| *step >= rough * (1.0 - 1e-9));
-    let step = step.unwrap_or(10.0 * power);
-    let (first, last) = ((low / step + 1e-9).floor() as i64, (high / step - 1e-9).ceil() as i64);
-    (first..=last.max(first + 1)).map(|number| number as f64 * step).collect()
 }
 
 fn grid(x: &Scale, y: &Scale) -> String {
@@ -515,61 +389,6 @@ fn figure(caption: &Caption, drawn: Drawn, rows: Vec<Vec<String>>) -> String {
     )
 }
 
-/// Dark colours are for the screen only: paper is white.
-const STYLE: &str = "
-:root { color-scheme: light dark; --page: #fdfdfc; --ink: #1d2126; --quiet: #5a6370; --rule: #dde1e6;
-  --soft: #f3f5f7; --s0: #1668c4; --s1: #b85c00; --s2: #257a5a; --s3: #8250df; }
-@media screen and (prefers-color-scheme: dark) {
-  :root { --page: #14171b; --ink: #e3e7ec; --quiet: #9aa5b1; --rule: #2e353d; --soft: #1c2126;
-    --s0: #69aeff; --s1: #ffa657; --s2: #56d3a0; --s3: #c6a3ff; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 52rem; background: var(--page);
-  color: var(--ink);
-  font: 1rem/1.55 system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif;
-  font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
-h1, h2, h3 { line-height: 1.2; text-wrap: balance; margin: 0; }
-header p { max-width: none; }
-h1 { font-size: 1.9rem; letter-spacing: -0.015em; }
-h2 { font-size: 1.3rem; margin-top: 3rem; padding-top: 1.25rem; border-top: 1px solid var(--rule); }
-h3 { font-size: 1.05rem; }
-p { margin: 0.4rem 0; max-width: 42rem; }
-.quiet { color: var(--quiet); font-size: 0.9rem; }
-table { border-collapse: collapse; font-size: 0.9rem; margin: 0.75rem 0; }
-th, td { padding: 0.3rem 1.5rem 0.3rem 0; text-align: left; border-bottom: 1px solid var(--rule); }
-th { font-weight: 600; } td:last-child { padding-right: 0; }
-table.figures { width: 100%; margin-top: 1.5rem; } table.figures th { font-weight: 400; }
-table.figures td { text-align: right; font-weight: 600; }
-figure { margin: 2rem 0 0; break-inside: avoid; }
-.plot { overflow-x: auto; }
-svg { display: block; width: 100%; min-width: 32rem; height: auto; margin: 0.5rem 0; }
-svg text { fill: var(--quiet); font-size: 12px; }
-.s0 { --series: var(--s0); } .s1 { --series: var(--s1); }
-.s2 { --series: var(--s2); } .s3 { --series: var(--s3); }
-.grid, .axis { stroke: var(--rule); fill: none; } .axis { stroke: var(--quiet); }
-.line { stroke: var(--series); fill: none; stroke-width: 2; stroke-linejoin: round; }
-.line.s1 { stroke-dasharray: 7 3; } .line.s2 { stroke-dasharray: 2 3; }
-.bar { fill: var(--series); }
-.halo { stroke: var(--page); stroke-width: 3; fill: none; }
-.marker { stroke: var(--ink); stroke-dasharray: 4 2; fill: none; }
-.legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.25rem; font-size: 0.9rem; }
-.swatch { display: inline-block; width: 0.75rem; height: 0.75rem; border-radius: 2px; margin-right: 0.45rem;
-  background: var(--series); print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-summary { cursor: pointer; } .data summary { color: var(--quiet); font-size: 0.9rem; }
-.data[open] { max-height: 24rem; overflow: auto; }
-.case { border: 1px solid var(--rule); border-radius: 6px; margin: 0.6rem 0; padding: 0.6rem 0.9rem; }
-.case[open] { background: var(--soft); }
-.case summary { font-weight: 600; } .case summary .quiet { font-weight: 400; }
-.kind { color: var(--series); font-size: 0.85rem; } .case .kind { margin-right: 0.4rem; }
-dl { margin: 0.75rem 0; } dt { color: var(--quiet); font-size: 0.8rem; } dd { margin: 0 0 0.6rem; }
-.case ol { padding-left: 1.4rem; } .case li { margin: 0.6rem 0; }
-blockquote { margin: 0.2rem 0 0; padding-left: 0.8rem; border-left: 3px solid var(--rule); font-size: 0.9rem;
-  white-space: pre-wrap; }
-@media print { body { max-width: none; padding: 0; font-size: 10pt; } .data { display: none; }
-  .bar, .line { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  details.case::details-content { content-visibility: visible; block-size: auto; }
-  h2, h3 { break-after: avoid; } }
-";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -629,12 +448,6 @@ mod tests {
     }
 
     #[test]
-    fn text_is_escaped_for_tags_and_attributes() {
-        assert_eq!(escape("a<b> & \"c\" 'd'"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;");
-        assert_eq!(escape("ä\n\u{1b}[0m"), "ä\n\u{fffd}[0m");
-    }
-
-    #[test]
     fn every_chart_is_well_formed_and_holds_no_tag_of_the_caller() {
         let (many, huge) = (Vec::from_iter((0..500).map(|number| f64::from(number).sin())), f64::MAX);
         for values in [&[][..], &[3.0], &[0.0], &[-1.0, 2.0], &[f64::NAN], &[1.0, huge, f64::INFINITY], &many]
@@ -682,39 +495,9 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_round_and_cover_the_range() {
-        for (low, high) in
-            [(0.0, 1.0), (0.03, 0.98), (-3.0, 17.0), (0.0, 1234.0), (1e-7, 3e-7), (-9e14, 9e14)]
-        {
-            for count in [1, 5, 10, 20] {
-                let ticks = ticks(low, high, count);
-                let step = ticks[1] - ticks[0];
-                let leading = step / 10f64.powf((step.log10() + 1e-9).floor());
-                assert!([1.0, 2.0, 5.0].iter().any(|round| (leading - round).abs() < 1e-6), "{ticks:?}");
-                assert!(
-                    ticks[0] <= low + step * 1e-6 && ticks[ticks.len() - 1] >= high - step * 1e-6,
-                    "{ticks:?}"
-                );
-                assert!((2..=count + 3).contains(&ticks.len()), "{count}: {ticks:?}");
-            }
-        }
-        assert_eq!(ticks(0.0, 1.0, 5).len(), 6);
-        assert_eq!(Unit::Share.tick(0.30000000000000004, 0.1), "30\u{a0}%");
-        assert_eq!(Unit::Number.tick(-0.0, 0.05), "0.00");
-    }
-
-    #[test]
     fn long_labels_are_cut_by_their_width() {
         assert_eq!(shorten("short"), "short");
         assert_eq!(shorten(&"x".repeat(40)).chars().count(), 32);
         assert_eq!(shorten(&"字".repeat(40)).chars().count(), 16);
-    }
-
-    #[test]
-    fn a_page_loads_nothing_and_runs_nothing() {
-        let page = page("a < b", "today", "<p>body</p>");
-        assert!(page.contains("content=\"default-src 'none'; style-src 'unsafe-inline'\""));
-        assert!(page.contains("<h1>a &lt; b</h1>") && page.contains("<p>body</p>"));
-        assert!(!page.contains("<script") && !page.contains("<link") && !page.contains("url("));
     }
 }

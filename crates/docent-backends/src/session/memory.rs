@@ -56,14 +56,7 @@ impl MemorySessions {
 #[async_trait]
 impl SessionStore for MemorySessions {
     async fn create(&self) -> Result<Session, SessionError> {
-        let now = now_rfc3339();
-        let session = Session {
-            session_id: Uuid::new_v4(),
-            title: None,
-            started_at: now.clone(),
-            updated_at: now,
-            turn_count: 0,
-        };
+        let session = Session::new(Uuid::new_v4(), now_rfc3339());
         let mut shelf = self.shelf();
         shelf.uses += 1;
         let kept = Kept { session: session.clone(), turns: Vec::new(), last_use: shelf.uses };

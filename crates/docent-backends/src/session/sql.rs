@@ -123,14 +123,7 @@ impl SqlSessions {
 #[async_trait]
 impl SessionStore for SqlSessions {
     async fn create(&self) -> Result<Session, SessionError> {
-        let now = now_rfc3339();
-        let session = Session {
-            session_id: Uuid::new_v4(),
-            title: None,
-            started_at: now.clone(),
-            updated_at: now,
-            turn_count: 0,
-        };
+        let session = Session::new(Uuid::new_v4(), now_rfc3339());
         sqlx::query(INSERT_SESSION)
             .bind(session.session_id.to_string())
             .bind(&session.started_at)

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::answer::{Citation, Sentence};
+use crate::answer::{AgentResponse, Citation, Sentence};
+use crate::retrieve::Confidence;
 use crate::sources::SourceChunk;
 
 /// Where a turn is.
@@ -28,6 +29,15 @@ pub enum State {
 }
 
 impl State {
+    /// Where a turn with this answer ends.
+    pub fn end_of(response: &AgentResponse) -> Self {
+        match response.confidence {
+            _ if response.grounded => Self::Completed,
+            Confidence::None => Self::NoResults,
+            _ => Self::LowConfidence,
+        }
+    }
+
     /// As it is written in events and traces.
     pub fn name(self) -> &'static str {
         match self {

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::compose::{Piece, Writer, Written};
 use super::window::{Window, left_out_warning, tokens};
-use super::{Agent, Draft, NO_INFORMATION, RESERVE, RetrievalMode, too_slow};
+use super::{Agent, Brief, Draft, NO_INFORMATION, RESERVE, RetrievalMode, too_slow};
 use crate::cite::{Addresses, take_pointers};
 use crate::clock::Clock;
 use crate::generate::{
@@ -21,8 +21,8 @@ use crate::generate::{
 };
 use crate::prompt;
 use crate::query::{MOST_TOOL_HITS, Question};
-use crate::retrieve::{Hit, RetrieveError, Retrieved};
-use crate::session::{ToolRecord, Turn};
+use crate::retrieve::Hit;
+use crate::session::ToolRecord;
 use crate::units::units;
 
 /// Waits for `work`, but not longer than `time`.
@@ -70,20 +70,17 @@ impl<'a> ModelTurn<'a> {
     pub fn new(
         agent: &'a Agent,
         generator: &'a dyn Generator,
-        searched: &'a Question,
-        asked: &Question,
-        retrieved: &Retrieved,
-        history: &[Turn],
+        brief: &Brief<'a>,
         writer: Writer<'a>,
     ) -> Self {
         let prefetch = agent.settings.retrieval_mode == RetrievalMode::Prefetch;
-        let mut hits = if prefetch { retrieved.hits.clone() } else { Vec::new() };
-        let window = Window::new(asked, &hits, history, &agent.settings);
+        let mut hits = if prefetch { brief.retrieved.hits.clone() } else { Vec::new() };
+        let window = Window::new(brief.asked, &hits, brief.history, &agent.settings);
         hits.truncate(window.passages);
         Self {
             agent,
             generator,
-            searched,
+            searched: brief.searched,
             hits,
             messages: window.messages,
             earlier: window.earlier,
@@ -100,7 +97,8 @@ impl<'a> ModelTurn<'a> {
 
     /// Runs the turn within its deadline. When it is streamed, the deadline begins anew
     /// with everything that comes, up to the time a streamed turn may take.
-    pub async fn run_within(&mut self, start: Duration, streamed: bool) -> Result<(), GenerateError> {
+    pub async fn run_within(&mut self, brief: &Brief<'_>) -> Result<(), GenerateError> {
+        let (start, streamed) = (brief.start, brief.streamed);
         let (clock, settings) = (self.agent.clock.clone(), &self.agent.settings);
         let whole = if streamed { settings.stream_deadline } else { settings.deadline };
         let end = (start + whole).saturating_sub(RESERVE);
@@ -295,8 +293,7 @@ impl<'a> ModelTurn<'a> {
             .map_err(|error| invalid(error.to_string()))?;
         match self.agent.retriever.search(&question).await {
             Ok(found) => Ok((query, found.hits)),
-            Err(RetrieveError::Embed(_)) => Err((query, "Embedding generation failed".to_owned())),
-            Err(_) => Err((query, "Textbook search unavailable".to_owned())),
+            Err(error) => Err((query, error.told().to_owned())),
         }
     }
 

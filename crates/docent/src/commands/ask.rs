@@ -15,11 +15,7 @@ use crate::settings::Settings;
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Ask, output: &Output) -> Result<(), Failure> {
     let book = compose::book(settings).await?;
-    if book.is_sample {
-        output.note(format!(
-            "{FAINT}no book ingested yet: the sample book answers (docent ingest FOLDER reads yours){FAINT:#}"
-        ));
-    }
+    book.announce(output);
     if let Some(module) = &arguments.module {
         check_module(module, book.description.modules.keys().map(String::as_str))?;
     }

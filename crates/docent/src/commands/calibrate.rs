@@ -7,11 +7,11 @@ use docent_core::relevance::{Calibration, Signals};
 use crate::cli::Calibrate;
 use crate::compose;
 use crate::eval::answers::{self, read_others};
+use crate::eval::curve::{Case, curve_text, risk_coverage};
 use crate::eval::fit::{Example, fit, summary};
-use crate::eval::report::{Case, curve_text, risk_coverage};
 use crate::eval::{EvalBook, QuestionSet, open_index, question};
-use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::exit::Failure;
+use crate::output::{Output, write_file};
 use crate::settings::Settings;
 
 /// Runs the command.
@@ -85,9 +85,7 @@ pub async fn run(settings: &Settings, arguments: Calibrate, output: &Output) -> 
     ));
     if let Some(path) = &arguments.out {
         let text = serde_json::to_string_pretty(&fitted).map_err(anyhow::Error::from)?;
-        std::fs::write(path, text + "\n").map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
-        })?;
+        write_file(path, text + "\n")?;
     }
     Ok(())
 }

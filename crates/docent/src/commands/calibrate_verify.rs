@@ -10,8 +10,8 @@ use docent_core::verify::{Calibration, SUPPORTED, Signals, Verifier};
 use crate::cli::CalibrateVerify;
 use crate::compose;
 use crate::eval::support::{Judged, auroc, cross_validated, fitted, judge, read_documents};
-use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::exit::Failure;
+use crate::output::{Output, write_file};
 use crate::settings::Settings;
 
 /// Runs the command.
@@ -43,9 +43,7 @@ pub async fn run(settings: &Settings, arguments: CalibrateVerify, output: &Outpu
     }
     if let Some(path) = &arguments.out {
         let text = serde_json::to_string_pretty(&fitted).map_err(anyhow::Error::from)?;
-        std::fs::write(path, text + "\n").map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
-        })?;
+        write_file(path, text + "\n")?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `docent chat`: talk with the book.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use docent_core::agent::{Agent, Ask, TurnEvent};
@@ -18,7 +19,7 @@ use crate::commands::search::check_module;
 use crate::commands::sessions;
 use crate::compose;
 use crate::exit::Failure;
-use crate::output::{FAINT, Output, STRONG, report};
+use crate::output::{FAINT, Output, STRONG, report, write_file};
 use crate::settings::Settings;
 
 const COMMANDS: [(&str, &str); 6] = [
@@ -149,9 +150,8 @@ impl Talk {
             }),
             "/export" if argument.is_empty() => Err(Failure::usage("/export needs a file name")),
             "/export" => match sessions::export(self.store.as_ref(), self.session).await {
-                Ok(text) => std::fs::write(argument, text + "\n")
-                    .map(|()| self.output.note(format!("written to {argument}")))
-                    .map_err(|error| Failure::usage(format!("cannot write {argument}: {error}"))),
+                Ok(text) => write_file(Path::new(argument), text + "\n")
+                    .map(|()| self.output.note(format!("written to {argument}"))),
                 Err(failure) => Err(failure),
             },
             other => {

@@ -13,8 +13,8 @@ use crate::compose;
 use crate::eval::answers::{self, Asked};
 use crate::eval::report::{self, Report};
 use crate::eval::{EvalBook, Judgements, QuestionSet, Ranking, last_question, metrics, open_index};
-use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::exit::Failure;
+use crate::output::{Output, write_file};
 use crate::settings::Settings;
 
 /// Runs the command.
@@ -57,9 +57,7 @@ async fn retrieval(
     let searched = Instant::now();
     if let Some(path) = &arguments.run {
         let run: String = rankings.iter().map(Ranking::trec).collect();
-        std::fs::write(path, run).map_err(|error| {
-            Failure::from(anyhow::Error::from(error).context(format!("cannot write {}", path.display())))
-        })?;
+        write_file(path, run)?;
     }
     let score = metrics::score(&judged, &rankings);
     if output.json {
@@ -134,8 +132,7 @@ async fn report(
         cases,
         threshold,
     };
-    std::fs::write(path, report::html(&report))
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display())))?;
+    write_file(path, report::html(&report))?;
     output.note(format!("the report is in {}", path.display()));
     Ok(())
 }

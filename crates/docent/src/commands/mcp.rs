@@ -5,17 +5,13 @@ use std::sync::Arc;
 use crate::compose;
 use crate::exit::Failure;
 use crate::mcp::{self, Shelf};
-use crate::output::{FAINT, Output};
+use crate::output::Output;
 use crate::settings::Settings;
 
 /// Runs the command.
 pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let book = compose::book(settings).await?;
-    if book.is_sample {
-        output.note(format!(
-            "{FAINT}no book ingested yet: the sample book answers (docent ingest FOLDER reads yours){FAINT:#}"
-        ));
-    }
+    book.announce(output);
     let agent = compose::agent(&book, settings, None)?;
     let shelf =
         Shelf { answers: Arc::new(agent), retriever: book.retriever.clone(), title: book.title(settings) };

@@ -6,18 +6,15 @@ use docent_core::retrieve::Confidence;
 
 use crate::cli;
 use crate::compose;
-use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::exit::Failure;
+use crate::output::{Output, write_file};
 use crate::report::{Asked, Outcome, Report, Section, html};
 use crate::settings::Settings;
-
-/// Seconds in a day.
-const DAY: i64 = 86_400;
 
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: cli::Report, output: &Output) -> Result<(), Failure> {
     let log = compose::stores(settings).await?.log;
-    let since = docent_backends::rfc3339_before(i64::from(arguments.days) * DAY);
+    let since = docent_backends::rfc3339_days_ago(arguments.days);
     let turns = log.since(&since).await.map_err(compose::session_failure)?;
     let book = compose::book(settings).await?;
     let outline = book.retriever.outline().await.map_err(compose::retrieve_failure)?;
@@ -37,7 +34,7 @@ pub async fn run(settings: &Settings, arguments: cli::Report, output: &Output) -
     if let Some(embedder) = &book.meaning {
         add_vectors(&mut asked, embedder.as_ref()).await?;
     }
-    let title = settings.serve.title.clone().unwrap_or_else(|| book.title(settings));
+    let title = book.title(settings);
     let report = Report {
         title: &title,
         made: docent_backends::now_rfc3339(),
@@ -45,9 +42,7 @@ pub async fn run(settings: &Settings, arguments: cli::Report, output: &Output) -
         asked: &asked,
         sections: &sections,
     };
-    std::fs::write(&arguments.file, html(&report)).map_err(|error| {
-        Failure::new(Exit::Failed, format!("cannot write {}: {error}", arguments.file.display()))
-    })?;
+    write_file(&arguments.file, html(&report))?;
     output.note(format!(
         "{} questions of {} days in {}",
         asked.len(),

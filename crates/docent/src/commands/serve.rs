@@ -17,9 +17,6 @@ use crate::mcp::Access;
 use crate::output::{FAINT, LINK, Output, STRONG};
 use crate::settings::Settings;
 
-/// Seconds in a day.
-const DAY: i64 = 86_400;
-
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Serve, output: &Output) -> Result<(), Failure> {
     let listen = arguments.listen.unwrap_or_else(|| settings.serve.listen.clone());
@@ -40,12 +37,7 @@ pub async fn run(settings: &Settings, arguments: Serve, output: &Output) -> Resu
     let agent = compose::agent(&book, settings, Some(sessions.clone()))?;
     let spent_today = spent_today(log.as_ref()).await;
     let parts = Parts {
-        title: settings
-            .serve
-            .title
-            .clone()
-            .filter(|title| !title.is_empty())
-            .unwrap_or_else(|| book.title(settings)),
+        title: book.title(settings),
         is_sample: book.is_sample,
         retriever: book.retriever.clone(),
         agent,
@@ -58,11 +50,7 @@ pub async fn run(settings: &Settings, arguments: Serve, output: &Output) -> Resu
     let access = access(settings, address);
     let server = Arc::new(Server::new(parts, settings));
     let app = http::app(server.clone(), access, stop.clone());
-    if book.is_sample {
-        output.note(format!(
-            "{FAINT}no book ingested yet: the sample book answers (docent ingest FOLDER reads yours){FAINT:#}"
-        ));
-    }
+    book.announce(output);
     output.note(format!(
         "{STRONG}serving on{STRONG:#} {LINK}http://{address}/{LINK:#} {FAINT}· API at /docs · Ctrl-C stops{FAINT:#}"
     ));
@@ -106,7 +94,7 @@ async fn spent_today(log: &dyn TurnLog) -> u64 {
 /// Forgets old turns, now and every hour.
 async fn forget(log: Arc<dyn TurnLog>, days: u32) {
     loop {
-        let moment = docent_backends::rfc3339_before(i64::from(days) * DAY);
+        let moment = docent_backends::rfc3339_days_ago(days);
         match log.forget_before(&moment).await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "turns older than {days} days forgotten"),

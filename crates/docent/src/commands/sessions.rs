@@ -7,8 +7,8 @@ use uuid::Uuid;
 use crate::cli::Sessions;
 use crate::commands::ask::parse_id;
 use crate::compose;
-use crate::exit::{Exit, Failure};
-use crate::output::{FAINT, Output, STRONG};
+use crate::exit::Failure;
+use crate::output::{FAINT, Output, STRONG, write_file};
 use crate::settings::Settings;
 
 /// A whole conversation.
@@ -39,9 +39,7 @@ pub async fn run(settings: &Settings, command: Sessions, output: &Output) -> Res
             };
             match out {
                 None => output.line(text),
-                Some(path) => std::fs::write(&path, text + "\n").map_err(|error| {
-                    Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
-                }),
+                Some(path) => write_file(&path, text + "\n"),
             }
         }
         Sessions::Reset { id } => {

@@ -10,7 +10,7 @@ use docent_core::query::LONGEST_QUESTION;
 use serde::{Deserialize, Serialize};
 
 use super::QuestionSet;
-use super::report::Case;
+use super::curve::Case;
 use crate::compose;
 use crate::exit::{Exit, Failure};
 

@@ -4,6 +4,7 @@
 //! (`_id`, `text`) and `qrels.tsv` (`query-id`, `corpus-id`, `score`).
 
 pub mod answers;
+pub mod curve;
 pub mod fit;
 pub mod metrics;
 pub mod report;

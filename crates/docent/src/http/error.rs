@@ -7,7 +7,6 @@ use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use docent_core::agent::AskError;
-use docent_core::embed::EmbedError;
 use docent_core::retrieve::RetrieveError;
 use docent_core::session::SessionError;
 use serde::Serialize;
@@ -138,11 +137,7 @@ impl From<AskError> for ApiError {
 impl From<RetrieveError> for ApiError {
     fn from(error: RetrieveError) -> Self {
         tracing::error!(request_id = %request_id(), "retrieval: {error}");
-        let message = match error {
-            RetrieveError::Embed(EmbedError::Unavailable(_)) => "Embedding generation failed",
-            _ => "Textbook search unavailable",
-        };
-        Self::new(Code::RetrievalUnavailable, message)
+        Self::new(Code::RetrievalUnavailable, error.told())
     }
 }
 

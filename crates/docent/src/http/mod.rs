@@ -14,6 +14,7 @@ mod pages;
 pub mod read;
 mod search;
 mod sessions;
+mod turn;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use docent_core::agent::{Agent, Ask, AskError};
+use docent_core::agent::{Agent, Ask};
 use docent_core::answer::AgentResponse;
 use docent_core::log::TurnLog;
 use docent_core::retrieve::Retriever;
@@ -111,16 +112,6 @@ impl Server {
     /// The agent, without its model when today's tokens are used up.
     fn agent(&self) -> &Agent {
         if self.guard.tokens().is_left() { &self.agent } else { &self.frugal }
-    }
-
-    /// Refuses a module the book does not have.
-    async fn check_module(&self, module: Option<&str>) -> Result<(), ApiError> {
-        match module {
-            Some(name) if !self.retriever.describe().await?.modules.contains_key(name) => {
-                Err(AskError::NoSuchModule(name.to_owned()).into())
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -235,7 +226,7 @@ impl mcp::Answers for Turns {
         let failed = |error: ApiError| Failure::new(Exit::Failed, error.body().message);
         let _place = self.0.guard.place().await.map_err(failed)?;
         let ask = Ask { threshold: self.0.threshold, ..ask };
-        ask::turn(&self.0, ask, |_| {}).await.map_err(failed)
+        turn::turn(&self.0, ask, |_| {}).await.map_err(failed)
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use docent_core::agent::{Ask, TurnEvent, rendered};
 use docent_core::answer::{AgentResponse, Citation};
@@ -18,13 +18,12 @@ use docent_core::session::Turn;
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use utoipa::ToSchema;
 
 use super::Server;
-use super::ask::{check, turn};
 use super::error::{ApiError, Code, ErrorBody};
 use super::guard::{Reader, Visitor};
+use super::turn::{Heard, streamed_turn, trickling, turn};
 
 /// The one model there is.
 const MODEL: &str = "docent";
@@ -179,83 +178,33 @@ pub async fn completions(
         drop(place);
         return Ok(Json(completion(id, &server, &response)).into_response());
     }
-    check(&server, &ask).await?;
-    let (tell, heard) = mpsc::unbounded_channel();
+    server.agent.check(&ask).await?;
     let head = Head { id, created: now() };
     let first = head.chunk(json!({"role": "assistant", "content": ""}), None);
-    let last = head.clone();
-    let answering = server.clone();
-    let request_id = super::request_id();
-    let pieces = Arc::new(std::sync::Mutex::new(0usize));
-    let work = super::REQUEST_ID.scope(request_id, async move {
-        let _place = place;
-        let (server, counted) = (answering, pieces);
-        let told = |event: TurnEvent| {
-            if let Some(text) = spoken(&event, &server, &counted) {
-                let _ = tell.send(head.chunk(json!({ "content": text }), None));
+    let mut said = 0;
+    let pieces = streamed_turn(server.clone(), ask, place).flat_map(move |heard| {
+        stream::iter(match heard {
+            Heard::Event(event) => {
+                let text = spoken(&event, &server, &mut said);
+                text.map(|text| head.chunk(json!({ "content": text }), None)).into_iter().collect()
             }
-        };
-        match turn(&server, ask, told).await {
-            Ok(response) => {
-                let mut ends = Vec::new();
-                if !response.grounded {
-                    ends.push(last.chunk(json!({ "content": response.answer }), None));
-                }
-                let annotations = annotations(&response, &server);
-                ends.push(last.chunk(json!({ "annotations": annotations }), Some("stop")));
-                if include_usage {
-                    let mut usage = last.value(Value::Array(Vec::new()));
-                    usage["usage"] = self::usage(&response);
-                    ends.push(usage);
-                }
-                ends
-            }
-            Err(error) => vec![serde_json::to_value(error.body()).unwrap_or_default()],
-        }
+            Heard::Ended(Ok(response)) => head.end(&response, &server, include_usage),
+            Heard::Ended(Err(body)) => vec![serde_json::to_value(body).unwrap_or_default()],
+        })
     });
-    // The work is polled with the stream: a client who leaves takes it along.
-    let heard = stream::unfold((Some(Box::pin(work)), heard, Vec::<Value>::new().into_iter()), next);
     let events = stream::once(async { first })
-        .chain(heard)
+        .chain(pieces)
         .map(|value| Event::default().data(value.to_string()))
-        .chain(stream::once(async { Event::default().data("[DONE]") }))
-        .map(Ok::<_, std::convert::Infallible>);
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
-}
-
-type Going<Work> = (Option<Work>, mpsc::UnboundedReceiver<Value>, std::vec::IntoIter<Value>);
-
-/// The next piece: what was heard, then what the end brings.
-async fn next<Work>((mut work, mut heard, mut ends): Going<Work>) -> Option<(Value, Going<Work>)>
-where
-    Work: Future<Output = Vec<Value>> + Unpin,
-{
-    loop {
-        let Some(running) = &mut work else {
-            let value = match heard.try_recv() {
-                Ok(value) => value,
-                Err(_) => ends.next()?,
-            };
-            return Some((value, (work, heard, ends)));
-        };
-        tokio::select! {
-            biased;
-            Some(value) = heard.recv() => return Some((value, (work, heard, ends))),
-            ended = running => {
-                ends = ended.into_iter();
-                work = None;
-            }
-        }
-    }
+        .chain(stream::once(async { Event::default().data("[DONE]") }));
+    Ok(trickling(events))
 }
 
 /// What an event adds to the text: a sentence with its citations, as in the whole answer.
-fn spoken(event: &TurnEvent, server: &Server, pieces: &std::sync::Mutex<usize>) -> Option<String> {
-    let mut count = pieces.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+fn spoken(event: &TurnEvent, server: &Server, said: &mut usize) -> Option<String> {
     match event {
         TurnEvent::Sentence(sentence, citations) => {
-            *count += 1;
-            let gap = match (*count, sentence.new_paragraph) {
+            *said += 1;
+            let gap = match (*said, sentence.new_paragraph) {
                 (1, _) => "",
                 (_, true) => "\n\n",
                 _ => " ",
@@ -263,8 +212,8 @@ fn spoken(event: &TurnEvent, server: &Server, pieces: &std::sync::Mutex<usize>) 
             Some(format!("{gap}{}", rendered(sentence, citations, server.agent.settings())))
         }
         // What was sent cannot be taken back; it can only be said.
-        TurnEvent::Restart if *count > 0 => {
-            *count = 0;
+        TurnEvent::Restart if *said > 0 => {
+            *said = 0;
             Some("\n\n*(The above did not hold. The answer is:)*\n\n".to_owned())
         }
         _ => None,
@@ -294,7 +243,6 @@ fn conversation(messages: &[ChatMessage]) -> Result<(String, Vec<Turn>), ApiErro
     Ok((last.text(), earlier))
 }
 
-#[derive(Clone)]
 struct Head {
     id: String,
     created: u64,
@@ -303,6 +251,21 @@ struct Head {
 impl Head {
     fn value(&self, choices: Value) -> Value {
         json!({"id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": MODEL, "choices": choices})
+    }
+
+    /// The last pieces: an abstention's words, where the citations stand, what it cost.
+    fn end(&self, response: &AgentResponse, server: &Server, include_usage: bool) -> Vec<Value> {
+        let mut ends = Vec::new();
+        if !response.grounded {
+            ends.push(self.chunk(json!({ "content": response.answer }), None));
+        }
+        ends.push(self.chunk(json!({ "annotations": annotations(response, server) }), Some("stop")));
+        if include_usage {
+            let mut cost = self.value(Value::Array(Vec::new()));
+            cost["usage"] = usage(response);
+            ends.push(cost);
+        }
+        ends
     }
 
     fn chunk(&self, delta: Value, finish_reason: Option<&str>) -> Value {

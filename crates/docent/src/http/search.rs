@@ -48,7 +48,11 @@ pub async fn search(
     body: Result<Json<SearchRequest>, JsonRejection>,
 ) -> Result<Json<SearchResponse>, ApiError> {
     let Json(request) = body?;
-    server.check_module(request.module.as_deref()).await?;
+    if let Some(module) = &request.module
+        && !server.retriever.has_module(module).await?
+    {
+        return Err(AskError::NoSuchModule(module.clone()).into());
+    }
     let top_k = request.top_k.unwrap_or(DEFAULT_HITS);
     // Checked before it is rounded: a little more than 1 would pass for 1.
     let threshold = match request.threshold {

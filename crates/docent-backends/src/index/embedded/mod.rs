@@ -105,6 +105,10 @@ impl Index for EmbeddedIndex {
     async fn describe(&self) -> Result<Description, IndexError> {
         Ok(self.generation().describe())
     }
+
+    async fn version(&self) -> Result<String, IndexError> {
+        Ok(self.generation().name.clone())
+    }
 }
 
 impl Generation {
