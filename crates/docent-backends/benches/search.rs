@@ -10,8 +10,9 @@ use std::sync::LazyLock;
 
 use divan::Bencher;
 use docent_backends::index::embedded::EmbeddedIndex;
-use docent_backends::index::embedded::build::{Parts, build};
-use docent_backends::index::embedded::generation::{FORMAT, PageRecord};
+use docent_backends::index::embedded::build::build;
+use docent_backends::index::embedded::generation::FORMAT;
+use docent_backends::index::parts::{PageRecord, Parts};
 use docent_core::chunk::Chunk;
 use docent_core::embed::EmbedderId;
 use docent_core::fuse::{Weights, fuse};

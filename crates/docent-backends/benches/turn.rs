@@ -12,8 +12,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use docent_backends::clock::SystemClock;
 use docent_backends::embed::local::LocalEmbedder;
-use docent_backends::index::embedded::EmbeddedIndex;
-use docent_backends::index::embedded::generation::SourceRecord;
+use docent_backends::index::embedded::{EmbeddedIndex, FolderShelf};
+use docent_backends::index::parts::SourceRecord;
 use docent_backends::ingest::{Plan, Progress, ingest};
 use docent_backends::session::sql::SqlSessions;
 use docent_core::agent::{Agent, Ask, Settings};
@@ -55,7 +55,7 @@ struct Quiet;
 impl Progress for Quiet {
     fn step(&self, _: &str) {}
 
-    fn embedded(&self, _: usize, _: usize) {}
+    fn passages(&self, _: usize, _: usize) {}
 }
 
 const QUESTIONS: [&str; 6] = [
@@ -74,7 +74,8 @@ async fn main() {
     let embedder: Arc<dyn Embedder> = Arc::new(LocalEmbedder::bundled().unwrap());
     let source = SourceRecord { location: book.to_string_lossy().into_owned(), base_url: None, layout: None };
     let index = folder.path().join("index");
-    ingest(&index, Some(embedder.as_ref()), &Plan { sources: vec![source], language: None }, &Quiet)
+    let shelf = FolderShelf { folder: index.clone() };
+    ingest(&index, &shelf, Some(embedder.as_ref()), &Plan { sources: vec![source], language: None }, &Quiet)
         .await
         .unwrap();
     let index: Arc<dyn Index> = Arc::new(EmbeddedIndex::open(&index).unwrap());

@@ -6,6 +6,7 @@
 //! Invariant: until the new generation is published, the old one answers.
 
 mod changes;
+mod journal;
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
@@ -21,11 +22,11 @@ use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::index::embedded::build::{Parts, build};
-use crate::index::embedded::generation::{self, PageRecord, SourceRecord};
-use crate::index::embedded::journal::{Journal, Key, key};
+use crate::index::parts::{Key, PageRecord, Parts, SourceRecord, key};
+use crate::index::shelf::{Published, Shelf};
 use crate::source::{self, SourceError};
 pub use changes::{Changes, page_record};
+use journal::Journal;
 
 /// Without an embedder to ask, a token is taken for this many characters.
 const CHARACTERS_PER_TOKEN: usize = 4;
@@ -49,8 +50,8 @@ pub struct Plan {
 pub trait Progress: Sync {
     /// A step of the flow begins.
     fn step(&self, name: &str);
-    /// So many of so many passages have their vectors.
-    fn embedded(&self, done: usize, total: usize);
+    /// So many of so many passages are through the step.
+    fn passages(&self, done: usize, total: usize);
 }
 
 /// What an ingest did.
@@ -105,9 +106,10 @@ pub enum IngestError {
     Index(#[from] IndexError),
 }
 
-/// Makes the sources the book in the index at `folder`.
+/// Makes the sources the book on the shelf. What is under way is kept in `folder`.
 pub async fn ingest(
     folder: &Path,
+    shelf: &dyn Shelf,
     embedder: Option<&dyn Embedder>,
     plan: &Plan,
     progress: &dyn Progress,
@@ -123,12 +125,13 @@ pub async fn ingest(
     let (chunks, pages) = cut(&book.documents, embedder);
 
     let id = embedder.map_or_else(EmbedderId::none, |embedder| embedder.id().clone());
-    let previous = Previous::load(folder)?;
+    let published = shelf.published().await?;
+    let before = published.as_ref().map(|published| published.pages.as_slice()).unwrap_or_default();
     let mut report = Report {
-        generation: previous.name.clone().unwrap_or_default(),
+        generation: published.as_ref().map(|published| published.name.clone()).unwrap_or_default(),
         published: false,
-        pages: changes::pages(&previous.pages, &pages),
-        sections: changes::sections(&previous.pages, &pages),
+        pages: changes::pages(before, &pages),
+        sections: changes::sections(before, &pages),
         chunks: chunks.len(),
         embedded: 0,
         reused: chunks.len(),
@@ -139,14 +142,19 @@ pub async fn ingest(
         other_files: book.other_files,
         warnings: book.warnings,
     };
-    if previous.is(&pages, &id, language, &plan.sources) {
+    if published.as_ref().is_some_and(|before| is_published(before, &pages, &id, language, &plan.sources)) {
         return Ok(report);
     }
 
     let vectors = match embedder {
         Some(embedder) => {
             progress.step("embedding");
-            Embedding { folder, embedder, previous: &previous, progress }.run(&chunks, &mut report).await?
+            // Vectors of another embedder say nothing about this one's.
+            let known = match published {
+                Some(before) if before.embedder == id => shelf.vectors().await?,
+                _ => HashMap::new(),
+            };
+            Embedding { folder, embedder, progress }.run(&chunks, known, &mut report).await?
         }
         None => Embedded::default(),
     };
@@ -163,7 +171,7 @@ pub async fn ingest(
         sources: plan.sources.clone(),
         created_at: crate::now_rfc3339(),
     };
-    report.generation = build(folder, &parts)?;
+    report.generation = shelf.publish(&parts, &|done, total| progress.passages(done, total)).await?;
     report.published = true;
     // The vectors are in the generation now. Should this fail, they are read once more for nothing.
     let _ = fs::remove_file(journal_path(folder));
@@ -249,53 +257,18 @@ fn cut(documents: &[Document], embedder: Option<&dyn Embedder>) -> (Vec<Chunk>, 
     (cut.into_iter().flatten().collect(), pages)
 }
 
-/// The generation published before this ingest.
-#[derive(Default)]
-struct Previous {
-    name: Option<String>,
-    root: PathBuf,
-    pages: Vec<PageRecord>,
-    manifest: Option<generation::Manifest>,
-}
-
-impl Previous {
-    /// A damaged or foreign generation is no reason not to make a new one.
-    fn load(folder: &Path) -> Result<Self, IngestError> {
-        let Ok(Some(name)) = generation::current(folder) else { return Ok(Self::default()) };
-        let root = folder.join(&name);
-        let whole = generation::read_manifest(&root)
-            .and_then(|manifest| generation::check_files(&root, &manifest, true).map(|()| manifest))
-            .and_then(|manifest| Ok((generation::read_pages(&root)?, manifest)));
-        match whole {
-            Ok((pages, manifest)) => Ok(Self { name: Some(name), root, pages, manifest: Some(manifest) }),
-            Err(error) => {
-                tracing::warn!(%error, "the published generation cannot be reused");
-                Ok(Self::default())
-            }
-        }
-    }
-
-    fn is(
-        &self,
-        pages: &[PageRecord],
-        embedder: &EmbedderId,
-        language: Language,
-        sources: &[SourceRecord],
-    ) -> bool {
-        self.pages == pages
-            && self.manifest.as_ref().is_some_and(|manifest| {
-                manifest.embedder == *embedder && manifest.language == language && manifest.sources == sources
-            })
-    }
-
-    /// Its vectors by key, when the same embedder made them.
-    fn vectors(&self, embedder: &EmbedderId) -> HashMap<Key, Vec<f32>> {
-        let same = self.manifest.as_ref().is_some_and(|manifest| manifest.embedder == *embedder);
-        if !same {
-            return HashMap::new();
-        }
-        generation::read_keyed_vectors(&self.root, embedder.width).unwrap_or_default()
-    }
+/// Whether this is the book that is published already.
+fn is_published(
+    published: &Published,
+    pages: &[PageRecord],
+    embedder: &EmbedderId,
+    language: Language,
+    sources: &[SourceRecord],
+) -> bool {
+    published.pages == pages
+        && published.embedder == *embedder
+        && published.language == language
+        && published.sources == sources
 }
 
 #[derive(Default)]
@@ -308,19 +281,22 @@ struct Embedded {
 struct Embedding<'a> {
     folder: &'a Path,
     embedder: &'a dyn Embedder,
-    previous: &'a Previous,
     progress: &'a dyn Progress,
 }
 
 impl Embedding<'_> {
-    async fn run(&self, chunks: &[Chunk], report: &mut Report) -> Result<Embedded, IngestError> {
+    async fn run(
+        &self,
+        chunks: &[Chunk],
+        mut known: HashMap<Key, Vec<f32>>,
+        report: &mut Report,
+    ) -> Result<Embedded, IngestError> {
         let width = self.embedder.id().width;
         let path = journal_path(self.folder);
         let mut journal = Journal::open(&path, width).map_err(|error| disk("cannot open", &path, error))?;
         let texts: Vec<String> = chunks.iter().map(Chunk::embedded_text).collect();
         let keys: Vec<Key> = texts.par_iter().map(|text| key(self.embedder.id(), text)).collect();
 
-        let mut known = self.previous.vectors(self.embedder.id());
         report.resumed =
             keys.iter().filter(|key| !known.contains_key(key) && journal.vectors().contains_key(key)).count();
         known.extend(journal.vectors().iter().map(|(key, vector)| (*key, vector.clone())));
@@ -335,7 +311,7 @@ impl Embedding<'_> {
         report.embedded = wanted.len();
         report.reused = chunks.len() - wanted.len();
         let mut done = 0;
-        self.progress.embedded(done, wanted.len());
+        self.progress.passages(done, wanted.len());
         for batch in wanted.chunks(self.embedder.batch_size().max(1)) {
             let texts: Vec<&str> = batch.iter().map(|(_, text)| *text).collect();
             let vectors = self.embedder.embed(&texts, Purpose::Passage).await?;
@@ -346,7 +322,7 @@ impl Embedding<'_> {
             journal.append(&made).map_err(|error| disk("cannot write", &path, error))?;
             known.extend(made);
             done += batch.len();
-            self.progress.embedded(done, wanted.len());
+            self.progress.passages(done, wanted.len());
         }
         let rows = keys.iter().filter_map(|key| known.get(key)).flatten().copied().collect();
         Ok(Embedded { keys, rows })

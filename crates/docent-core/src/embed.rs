@@ -34,6 +34,16 @@ impl EmbedderId {
     pub fn none() -> Self {
         Self { name: "none".to_owned(), width: 0 }
     }
+
+    /// What an index records that another system made: nobody wrote down who made its vectors.
+    pub fn unknown(width: usize) -> Self {
+        Self { name: "unknown".to_owned(), width }
+    }
+
+    /// Whether vectors of `other` may be compared with these.
+    pub fn accepts(&self, other: &Self) -> bool {
+        self == other || (self.name == "unknown" && self.width == other.width)
+    }
 }
 
 impl fmt::Display for EmbedderId {

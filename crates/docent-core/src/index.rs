@@ -190,7 +190,19 @@ pub enum IndexError {
         actual: usize,
     },
 
-    /// The disk or the service failed; what was published is untouched.
+    /// Try again later; what was published is untouched.
+    #[error("the index is unavailable: {0}")]
+    Unavailable(String),
+
+    /// Fix the configuration; trying again will not help.
+    #[error("the index cannot be used: {0}")]
+    Unusable(String),
+
+    /// What was asked for is not there, or no longer.
+    #[error("the index is gone: {0}")]
+    Gone(String),
+
+    /// The disk failed; what was published is untouched.
     #[error("{context}: {source}")]
     Io {
         /// What was being done, with the path.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use docent_backends::clock::SystemClock;
 use docent_backends::embed::local::LocalEmbedder;
 use docent_backends::generate::remote::RemoteGenerator;
-use docent_backends::index::embedded::EmbeddedIndex;
+use docent_backends::index::embedded::{EmbeddedIndex, FolderShelf};
+use docent_backends::index::qdrant::QdrantIndex;
+use docent_backends::index::shelf::Shelf;
 use docent_backends::session::memory::MemorySessions;
 use docent_backends::session::sql::SqlSessions;
 use docent_core::agent::{Agent, AskError};
@@ -20,7 +22,7 @@ use crate::exit::{Exit, Failure};
 use crate::http::read::Readable;
 use crate::output::{FAINT, Output};
 use crate::sample;
-use crate::settings::{EmbedderKind, SessionsKind, Settings};
+use crate::settings::{EmbedderKind, IndexKind, SessionsKind, Settings};
 
 /// A book that can be searched.
 pub struct Book {
@@ -79,25 +81,31 @@ pub async fn book(settings: &Settings) -> Result<Book, Failure> {
 
 /// The same for a server at `base`, where pages that are published nowhere can be read.
 pub async fn book_read_at(settings: &Settings, base: Option<String>) -> Result<Book, Failure> {
-    let folder = settings.index_folder()?;
-    // The model and the index are read at the same time: both matter to a cold start.
-    let (embedder, opened) = std::thread::scope(|scope| {
-        let embedder = scope.spawn(|| embedder(settings));
-        let opened = EmbeddedIndex::open(&folder);
-        (embedder.join(), opened)
-    });
-    let embedder = embedder.map_err(|_| Failure::new(Exit::Failed, "the embedder could not be loaded"))??;
-    let (index, is_sample) = match opened {
-        Ok(index) => (index, false),
-        Err(IndexError::Empty) => (sample_index(embedder.as_deref())?, true),
+    let (index, embedder) = match settings.index_kind() {
+        IndexKind::Embedded => embedded(settings)?,
+        IndexKind::Qdrant => (Ok(Arc::new(qdrant(settings)?) as Arc<dyn Index>), embedder(settings)?),
+    };
+    let described = match index {
+        Ok(index) => index.describe().await.map(|description| (index, description)),
+        Err(error) => Err(error),
+    };
+    let (index, description, is_sample) = match described {
+        Ok((index, description)) => (index, description, false),
+        Err(IndexError::Empty) => {
+            if let Some(missing) = missing_collection(settings).await {
+                return Err(missing);
+            }
+            let index: Arc<dyn Index> = Arc::new(sample_index(embedder.as_deref())?);
+            let description = index.describe().await.map_err(index_failure)?;
+            (index, description, true)
+        }
         Err(error) => return Err(index_failure(error)),
     };
-    let description = index.describe().await.map_err(index_failure)?;
     let meaning = embedder.clone().filter(|_| settings.embedder.kind == EmbedderKind::Local);
     let embedder = matching(embedder, &description)?;
     let index: Arc<dyn Index> = match base {
-        Some(base) => Arc::new(Readable::new(Arc::new(index), base)),
-        None => Arc::new(index),
+        Some(base) => Arc::new(Readable::new(index, base)),
+        None => index,
     };
     let retriever = Retriever::new(
         index,
@@ -107,6 +115,54 @@ pub async fn book_read_at(settings: &Settings, base: Option<String>) -> Result<B
         Arc::new(SystemClock),
     );
     Ok(Book { description, is_sample, retriever, meaning })
+}
+
+/// An index that may not be there, and the embedder for it.
+type Opened = (Result<Arc<dyn Index>, IndexError>, Option<Arc<dyn Embedder>>);
+
+fn embedded(settings: &Settings) -> Result<Opened, Failure> {
+    let folder = settings.index_folder()?;
+    // The model and the index are read at the same time: both matter to a cold start.
+    let (embedder, opened) = std::thread::scope(|scope| {
+        let embedder = scope.spawn(|| embedder(settings));
+        let opened = EmbeddedIndex::open(&folder);
+        (embedder.join(), opened)
+    });
+    let embedder = embedder.map_err(|_| Failure::new(Exit::Failed, "the embedder could not be loaded"))??;
+    Ok((opened.map(|index| Arc::new(index) as Arc<dyn Index>), embedder))
+}
+
+/// The index on the configured server.
+pub fn qdrant(settings: &Settings) -> Result<QdrantIndex, Failure> {
+    QdrantIndex::new(settings.qdrant()?).map_err(index_failure)
+}
+
+/// A collection that was asked for by name and is not there. The sample book would not do.
+async fn missing_collection(settings: &Settings) -> Option<Failure> {
+    let name = settings.qdrant.collection_name.as_ref()?;
+    if settings.index_kind() != IndexKind::Qdrant {
+        return None;
+    }
+    let there = qdrant(settings).ok()?.collections().await.unwrap_or_default();
+    let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+    let message = format!("Qdrant has no collection or alias `{name}`, or it is empty (there are: {there})");
+    Some(
+        Failure::new(Exit::NotConfigured, message)
+            .hint("run `docent ingest FOLDER`, or set QDRANT_COLLECTION_NAME"),
+    )
+}
+
+/// Where an ingest puts the book.
+pub fn shelf(settings: &Settings) -> Result<Box<dyn Shelf>, Failure> {
+    shelf_of(settings, settings.index_kind())
+}
+
+/// The same for an index that may not be the one that is configured.
+pub fn shelf_of(settings: &Settings, kind: IndexKind) -> Result<Box<dyn Shelf>, Failure> {
+    Ok(match kind {
+        IndexKind::Embedded => Box::new(FolderShelf { folder: settings.index_folder()? }),
+        IndexKind::Qdrant => Box::new(qdrant(settings)?),
+    })
 }
 
 fn sample_index(embedder: Option<&dyn Embedder>) -> Result<EmbeddedIndex, Failure> {
@@ -124,7 +180,7 @@ pub fn matching(
 ) -> Result<Option<Arc<dyn Embedder>>, Failure> {
     match embedder {
         Some(embedder) if index.embedder.width > 0 => {
-            if *embedder.id() == index.embedder {
+            if index.embedder.accepts(embedder.id()) {
                 return Ok(Some(embedder));
             }
             let message =
@@ -220,6 +276,8 @@ pub fn index_failure(error: IndexError) -> Failure {
         IndexError::Damaged(_) | IndexError::OtherFormat { .. } => {
             failure.hint("run `docent ingest` with the book's sources to build it again")
         }
+        IndexError::Unavailable(_) => Failure { exit: Exit::Unavailable, ..failure },
+        IndexError::Unusable(_) | IndexError::Gone(_) => Failure { exit: Exit::NotConfigured, ..failure },
         IndexError::WrongWidth { .. } => Failure { exit: Exit::NotConfigured, ..failure }
             .hint("run `docent ingest` to embed the book again"),
         IndexError::Io { source, .. } => disk_hint(failure, &source),

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use docent_backends::index::embedded::EmbeddedIndex;
-use docent_backends::index::embedded::build::{Parts, build_in_memory};
-use docent_backends::index::embedded::journal::{Key, key};
+use docent_backends::index::embedded::build::build_in_memory;
+use docent_backends::index::parts::{Key, Parts, key};
 use docent_backends::ingest::page_record;
 use docent_core::chunk::{Chunk, chunk};
 use docent_core::document::Document;

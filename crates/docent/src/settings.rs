@@ -4,6 +4,7 @@
 //! are errors that say where they are.
 
 mod answering;
+mod index;
 mod serving;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure, nearest};
 pub use answering::{Agent, Generator, Sessions, SessionsKind};
+pub use index::{Index, IndexKind, Qdrant};
 pub use serving::{LogFormat, Rights, Serve};
 
 /// Everything that can be set.
@@ -31,6 +33,8 @@ pub struct Settings {
     pub book: Book,
     /// What turns text into vectors.
     pub embedder: Embedder,
+    /// Where passages are kept.
+    pub index: Index,
     /// How passages are found.
     pub retrieval: Retrieval,
     /// How questions are answered.
@@ -139,18 +143,6 @@ pub struct Service {
     pub base_url: Option<String>,
 }
 
-/// `[qdrant]`
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Qdrant {
-    /// The address.
-    pub url: Option<String>,
-    /// The key; never printed.
-    pub api_key: Option<SecretString>,
-    /// The collection.
-    pub collection_name: Option<String>,
-}
-
 /// The variables of other systems that Docent replaces, and the settings they are.
 const FOREIGN_VARIABLES: [(&str, &str); 8] = [
     ("OPENAI_API_KEY", "openai.api_key"),
@@ -235,6 +227,7 @@ impl Settings {
         }
         self.agent.check()?;
         self.serve.check()?;
+        self.check_index()?;
         if let Some(attempts) = self.generator.attempts.filter(|attempts| !(1..=10).contains(attempts)) {
             return Err(out_of_range("generator.attempts", "1 and 10", attempts));
         }

@@ -7,7 +7,7 @@ use docent_core::document::Document;
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::index::embedded::generation::PageRecord;
+use crate::index::parts::PageRecord;
 
 /// How many things came, changed, went and stayed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

@@ -13,7 +13,7 @@ use docent_core::parse::{Format, parse_page};
 use rayon::prelude::*;
 
 use super::{Read, SourceError};
-use crate::index::embedded::generation::SourceRecord;
+use crate::index::parts::SourceRecord;
 
 /// Folders that hold no pages of the author's.
 const SKIPPED_FOLDERS: [&str; 3] = ["node_modules", "__pycache__", "target"];

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use docent_core::document::{Document, Warning};
 use thiserror::Error;
 
-use crate::index::embedded::generation::SourceRecord;
+use crate::index::parts::SourceRecord;
 
 /// What was read from a source.
 #[derive(Debug, Default)]

@@ -3,7 +3,8 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-use docent_backends::index::embedded::generation::{self, SourceRecord};
+use docent_backends::index::parts::SourceRecord;
+use docent_backends::index::shelf::Shelf;
 use docent_backends::ingest::{Changes, IngestError, Plan, Progress, Report, ingest};
 use docent_backends::source::SourceError;
 use docent_core::embed::EmbedderId;
@@ -19,11 +20,13 @@ use crate::settings::Settings;
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Ingest, output: &Output) -> Result<(), Failure> {
     let folder = settings.index_folder()?;
-    let plan =
-        Plan { sources: sources(settings, &arguments, &folder)?, language: language(settings, &arguments)? };
+    let shelf = compose::shelf(settings)?;
+    let sources = sources(settings, &arguments, shelf.as_ref()).await?;
+    let plan = Plan { sources, language: language(settings, &arguments)? };
     let embedder = compose::embedder(settings)?;
     let start = Instant::now();
-    let report = ingest(&folder, embedder.as_deref(), &plan, &Bars::new(output)).await.map_err(explain)?;
+    let ingested = ingest(&folder, shelf.as_ref(), embedder.as_deref(), &plan, &Bars::new(output)).await;
+    let report = ingested.map_err(explain)?;
     let seconds = (Instant::now() - start).as_secs_f64();
     if output.json {
         return output.object(&report);
@@ -36,10 +39,10 @@ pub async fn run(settings: &Settings, arguments: Ingest, output: &Output) -> Res
 }
 
 /// What was named now, or what the index remembers.
-fn sources(
+async fn sources(
     settings: &Settings,
     arguments: &Ingest,
-    folder: &std::path::Path,
+    shelf: &dyn Shelf,
 ) -> Result<Vec<SourceRecord>, Failure> {
     let base_url = arguments.base_url.clone().or_else(|| settings.book.base_url.clone());
     if let Some(url) =
@@ -62,11 +65,8 @@ fn sources(
         }
         return Ok(arguments.sources.iter().map(record).collect());
     }
-    let remembered = generation::current(folder)
-        .and_then(|name| name.map(|name| generation::read_manifest(&folder.join(name))).transpose())
-        .map_err(compose::index_failure)?;
-    match remembered {
-        Some(manifest) if !manifest.sources.is_empty() => Ok(manifest.sources),
+    match shelf.published().await.map_err(compose::index_failure)? {
+        Some(published) if !published.sources.is_empty() => Ok(published.sources),
         _ => Err(Failure::usage("no source given")
             .hint("name a folder: docent ingest ./docs --base-url https://example.org/docs")),
     }
@@ -133,12 +133,13 @@ fn passages(report: &Report) -> String {
 /// Progress on a terminal; silence elsewhere.
 struct Bars {
     visible: bool,
+    step: Mutex<String>,
     bar: Mutex<Option<ProgressBar>>,
 }
 
 impl Bars {
     fn new(output: &Output) -> Self {
-        Self { visible: output.watched() && !output.json, bar: Mutex::new(None) }
+        Self { visible: output.watched() && !output.json, step: Mutex::default(), bar: Mutex::new(None) }
     }
 
     fn replace(&self, bar: Option<ProgressBar>) {
@@ -152,6 +153,7 @@ impl Bars {
 
 impl Progress for Bars {
     fn step(&self, name: &str) {
+        *self.step.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = name.to_owned();
         if self.visible {
             let bar = ProgressBar::new_spinner().with_message(name.to_owned());
             bar.enable_steady_tick(std::time::Duration::from_millis(100));
@@ -159,13 +161,16 @@ impl Progress for Bars {
         }
     }
 
-    fn embedded(&self, done: usize, total: usize) {
+    fn passages(&self, done: usize, total: usize) {
         if !self.visible || total == 0 {
             return;
         }
-        if done == 0 {
+        let begun = self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner).is_some();
+        if done == 0 || !begun {
             let bar = ProgressBar::new(total as u64);
-            let template = "embedding {wide_bar} {pos}/{len} passages · {per_sec} · {eta} left";
+            let step = self.step.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+            bar.set_message(step);
+            let template = "{msg} {wide_bar} {pos}/{len} passages · {per_sec} · {eta} left";
             bar.set_style(
                 ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
             );

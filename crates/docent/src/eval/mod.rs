@@ -15,8 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use docent_backends::clock::SystemClock;
-use docent_backends::index::embedded::EmbeddedIndex;
-use docent_backends::index::embedded::generation::SourceRecord;
+use docent_backends::index::embedded::{EmbeddedIndex, FolderShelf};
+use docent_backends::index::parts::SourceRecord;
+use docent_backends::index::qdrant::QdrantIndex;
+use docent_backends::index::shelf::Shelf;
 use docent_backends::ingest::{Plan, Progress, ingest};
 use docent_core::embed::Embedder;
 use docent_core::followup::rewrite;
@@ -29,7 +31,7 @@ use serde::Deserialize;
 use crate::compose;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use crate::settings::{EmbedderKind, Settings};
+use crate::settings::{EmbedderKind, IndexKind, Settings};
 
 /// How many documents a run names for each question.
 const RUN_DEPTH: usize = 100;
@@ -151,21 +153,35 @@ pub async fn open_index(
     let source =
         SourceRecord { location: set.corpus.to_string_lossy().into_owned(), base_url: None, layout: None };
     let plan = Plan { sources: vec![source], language: None };
-    ingest(&folder, embedder.as_deref(), &plan, &Lines { output })
+    let shelf: Box<dyn Shelf> = match settings.index_kind() {
+        IndexKind::Embedded => Box::new(FolderShelf { folder: folder.clone() }),
+        IndexKind::Qdrant => Box::new(on_server(settings)?),
+    };
+    ingest(&folder, shelf.as_ref(), embedder.as_deref(), &plan, &Lines { output })
         .await
         .map_err(|error| Failure::new(Exit::Failed, error))?;
-    let index = EmbeddedIndex::open(&folder).map_err(compose::index_failure)?;
+    let index: Arc<dyn Index> = match settings.index_kind() {
+        IndexKind::Embedded => Arc::new(EmbeddedIndex::open(&folder).map_err(compose::index_failure)?),
+        IndexKind::Qdrant => Arc::new(on_server(settings)?),
+    };
     let description = index.describe().await.map_err(compose::index_failure)?;
     let meaning = embedder.clone().filter(|_| settings.embedder.kind == EmbedderKind::Local);
     let embedder = compose::matching(embedder, &description)?;
     let retriever = Retriever::new(
-        Arc::new(index),
+        index,
         embedder,
         description.language,
         settings.retrieval.settings(),
         Arc::new(SystemClock),
     );
     Ok(EvalBook { description, retriever, meaning, _temporary: temporary })
+}
+
+/// On a server the set has a collection of its own: readers' book is not for measuring.
+fn on_server(settings: &Settings) -> Result<QdrantIndex, Failure> {
+    let mut server = settings.qdrant()?;
+    server.collection.push_str("-eval");
+    QdrantIndex::new(server).map_err(compose::index_failure)
 }
 
 impl EvalBook {
@@ -227,7 +243,7 @@ struct Lines<'a> {
 impl Progress for Lines<'_> {
     fn step(&self, _: &str) {}
 
-    fn embedded(&self, done: usize, total: usize) {
+    fn passages(&self, done: usize, total: usize) {
         if self.output.verbose && done > 0 {
             self.output.note(format!("embedded {done} of {total} passages"));
         }

@@ -7,71 +7,36 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use docent_core::chunk::Chunk;
-use docent_core::embed::EmbedderId;
-use docent_core::index::{IndexError, Module};
-use docent_core::language::Language;
+use docent_core::index::IndexError;
 use tantivy::directory::{MmapDirectory, RamDirectory};
 
 use super::column::Column;
-use super::generation::{self, FORMAT, Generation, Manifest, PageRecord, SourceRecord, io_error};
-use super::journal::Key;
+use super::generation::{self, FORMAT, Generation, Manifest, io_error};
 use super::lexical::{Lexical, LexicalWriter};
 use super::vectors::{Vectors, round};
+use crate::index::parts::Parts;
 
-/// Everything a generation is made of. Chunks are grouped by page, in the order of `pages`.
-#[derive(Debug)]
-pub struct Parts<'a> {
-    /// What made the vectors.
-    pub embedder: EmbedderId,
-    /// What the book is written in.
-    pub language: Language,
-    /// The pages, with the number of their chunks.
-    pub pages: &'a [PageRecord],
-    /// The chunks of all pages.
-    pub chunks: &'a [Chunk],
-    /// One vector per chunk, in one row each; empty without an embedder.
-    pub vectors: &'a [f32],
-    /// What each vector was made from; empty without an embedder.
-    pub keys: &'a [Key],
-    /// What the author calls the modules, by name.
-    pub labels: BTreeMap<String, String>,
-    /// Where the book came from.
-    pub sources: Vec<SourceRecord>,
-    /// When, RFC 3339.
-    pub created_at: String,
+/// What the generation says about itself; its files are added when they are written.
+fn manifest(parts: &Parts<'_>) -> Manifest {
+    Manifest {
+        format: FORMAT,
+        embedder: parts.embedder.clone(),
+        language: parts.language,
+        pages: parts.pages.len(),
+        chunks: parts.chunks.len(),
+        modules: parts.modules(),
+        sources: parts.sources.clone(),
+        created_at: parts.created_at.clone(),
+        files: BTreeMap::new(),
+    }
 }
 
-impl Parts<'_> {
-    fn manifest(&self) -> Manifest {
-        let mut modules: BTreeMap<String, Module> = BTreeMap::new();
-        for page in self.pages {
-            let module = modules.entry(page.module.clone()).or_default();
-            module.label = self.labels.get(&page.module).cloned();
-            module.pages += 1;
-            module.chunks += page.chunks;
-        }
-        Manifest {
-            format: FORMAT,
-            embedder: self.embedder.clone(),
-            language: self.language,
-            pages: self.pages.len(),
-            chunks: self.chunks.len(),
-            modules,
-            sources: self.sources.clone(),
-            created_at: self.created_at.clone(),
-            files: BTreeMap::new(),
-        }
-    }
-
-    fn row_modules(&self) -> Vec<u16> {
-        let names: BTreeSet<&str> = self.pages.iter().map(|page| page.module.as_str()).collect();
-        let numbers: BTreeMap<&str, u16> = names.into_iter().zip(0..).collect();
-        self.chunks
-            .iter()
-            .map(|chunk| numbers.get(chunk.module_name.as_str()).copied().unwrap_or_default())
-            .collect()
-    }
+/// The module of each row, as a number into the modules in name order.
+fn row_modules(parts: &Parts<'_>) -> Vec<u16> {
+    let names: BTreeSet<&str> = parts.pages.iter().map(|page| page.module.as_str()).collect();
+    let numbers: BTreeMap<&str, u16> = names.into_iter().zip(0..).collect();
+    let modules = parts.chunks.iter().map(|chunk| numbers.get(chunk.module_name.as_str()).copied());
+    modules.map(Option::unwrap_or_default).collect()
 }
 
 /// Writes a generation into `folder` and publishes it; returns its name.
@@ -102,7 +67,7 @@ pub fn build(folder: &Path, parts: &Parts<'_>) -> Result<String, IndexError> {
     for (name, bytes) in [
         (generation::PAGES, pages.as_slice()),
         (generation::KEYS, bytemuck::cast_slice(parts.keys)),
-        (generation::ROW_MODULES, bytemuck::cast_slice(&parts.row_modules())),
+        (generation::ROW_MODULES, bytemuck::cast_slice(&row_modules(parts))),
         (generation::FULL, bytemuck::cast_slice(parts.vectors)),
         (generation::ROUNDED, bytemuck::cast_slice(&rounded)),
         (generation::SCALES, bytemuck::cast_slice(&scales)),
@@ -115,7 +80,7 @@ pub fn build(folder: &Path, parts: &Parts<'_>) -> Result<String, IndexError> {
         });
         written.map_err(|error| io_error("cannot write", &path, error))?;
     }
-    generation::publish(folder, &root, &name, parts.manifest())?;
+    generation::publish(folder, &root, &name, manifest(parts))?;
     generation::prune(folder)?;
     Ok(name)
 }
@@ -129,7 +94,7 @@ pub fn build_in_memory(name: &str, parts: &Parts<'_>) -> Result<Generation, Inde
     }
     let index = writer.finish().map_err(failed)?;
     let lexical = Lexical::open(&index, parts.language).map_err(failed)?;
-    let manifest = parts.manifest();
+    let manifest = manifest(parts);
     let vectors = match parts.embedder.width {
         0 => None,
         width => Vectors::in_memory(width, parts.vectors.to_vec()),
@@ -138,7 +103,7 @@ pub fn build_in_memory(name: &str, parts: &Parts<'_>) -> Result<Generation, Inde
         name: name.to_owned(),
         lexical,
         vectors,
-        row_modules: Column::Owned(parts.row_modules()),
+        row_modules: Column::Owned(row_modules(parts)),
         modules: manifest.modules.keys().cloned().collect(),
         page_rows: generation::rows_by_page(parts.pages).into(),
         root: None,

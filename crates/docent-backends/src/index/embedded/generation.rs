@@ -30,9 +30,9 @@ use tantivy::directory::MmapDirectory;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::column::Column;
-use super::journal::Key;
 use super::lexical::Lexical;
 use super::vectors::Vectors;
+use crate::index::parts::{Key, PageRecord, SourceRecord};
 
 /// Raised when files of older versions can no longer be read.
 pub const FORMAT: u32 = 1;
@@ -68,19 +68,6 @@ pub struct Manifest {
     pub created_at: String,
     /// Every other file, by path.
     pub files: BTreeMap<String, FileSum>,
-}
-
-/// A source as it was given, so that `ingest` alone can read it again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SourceRecord {
-    /// The folder, file or address.
-    pub location: String,
-    /// Where it is published.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base_url: Option<String>,
-    /// The generator's rules, when they were named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub layout: Option<String>,
 }
 
 /// A file's size and checksum.
@@ -226,23 +213,6 @@ fn open_column<T: bytemuck::Pod>(root: &Path, name: &str) -> Result<Column<T>, I
     Column::open(&path).map_err(|error| IndexError::Damaged(format!("{}: {error}", path.display())))
 }
 
-/// A page as the next ingest needs it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PageRecord {
-    /// The page's id in its source.
-    pub id: String,
-    /// Where it is published.
-    pub url: String,
-    /// Its title.
-    pub title: String,
-    /// Its module.
-    pub module: String,
-    /// Its chunks: they are rows, in order.
-    pub chunks: usize,
-    /// A hash of what is searched in each section, by its place on the page.
-    pub sections: BTreeMap<String, String>,
-}
-
 /// Where the chunks of each page stand.
 pub(super) fn rows_by_page(pages: &[PageRecord]) -> HashMap<String, Range<u32>> {
     let mut next = 0;
@@ -271,6 +241,13 @@ pub fn read_keyed_vectors(root: &Path, width: usize) -> Result<HashMap<Key, Vec<
     let keys: Column<Key> = open_column(root, KEYS)?;
     let full: Column<f32> = open_column(root, FULL)?;
     Ok(keys.iter().copied().zip(full.chunks_exact(width.max(1)).map(<[f32]>::to_vec)).collect())
+}
+
+/// The vectors of a generation in the order of its rows, with what they were made from.
+pub fn read_vectors(root: &Path) -> Result<(Vec<Key>, Vec<f32>), IndexError> {
+    let keys: Column<Key> = open_column(root, KEYS)?;
+    let full: Column<f32> = open_column(root, FULL)?;
+    Ok((keys.to_vec(), full.to_vec()))
 }
 
 /// The manifest of a generation's folder.

@@ -10,8 +10,8 @@
 pub mod build;
 mod column;
 pub mod generation;
-pub mod journal;
 mod lexical;
+mod shelf;
 pub mod vectors;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +22,7 @@ use docent_core::chunk::Chunk;
 use docent_core::index::{Candidate, Candidates, Description, Index, IndexError, IndexQuery, PageOutline};
 
 use generation::Generation;
+pub use shelf::FolderShelf;
 
 /// The index in a folder, or one in memory.
 #[derive(Clone)]
@@ -153,8 +154,8 @@ mod tests {
     use docent_core::language::Language;
     use docent_core::testing::{LetterEmbedder, chunk, index_contract};
 
-    use super::build::{Parts, build, build_in_memory};
-    use super::generation::PageRecord;
+    use super::build::{build, build_in_memory};
+    use crate::index::parts::{PageRecord, Parts};
 
     /// Hands the parts of a book made of `chunks` to `make`.
     fn with_parts<T>(chunks: &[(Chunk, Vector)], make: impl FnOnce(&Parts<'_>) -> T) -> T {

@@ -10,16 +10,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use docent_core::embed::{EmbedderId, Vector};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+use docent_core::embed::Vector;
+use xxhash_rust::xxh3::xxh3_64;
 
-/// Names the text a vector was made from, and what made it.
-pub type Key = u128;
-
-/// The key of `text` as embedded by `embedder`.
-pub fn key(embedder: &EmbedderId, text: &str) -> Key {
-    xxh3_128(format!("{}\u{0}{text}", embedder.name).as_bytes())
-}
+use crate::index::parts::Key;
 
 /// A file of keyed vectors.
 #[derive(Debug)]
@@ -114,12 +108,5 @@ mod tests {
             drop(journal);
             assert_eq!(Journal::open(&torn, 2).unwrap().vectors().len(), 2);
         }
-    }
-
-    #[test]
-    fn keys_tell_embedders_apart() {
-        let a = EmbedderId { name: "a".into(), width: 2 };
-        let b = EmbedderId { name: "b".into(), width: 2 };
-        assert_ne!(key(&a, "text"), key(&b, "text"));
     }
 }

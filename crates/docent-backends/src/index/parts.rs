@@ -1,0 +1,149 @@
+//! A whole book on its way into an index, whichever index that is.
+
+use std::collections::BTreeMap;
+
+use docent_core::chunk::Chunk;
+use docent_core::embed::EmbedderId;
+use docent_core::index::Module;
+use docent_core::language::Language;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Names the text a vector was made from, and what made it.
+pub type Key = u128;
+
+/// The key of `text` as embedded by `embedder`.
+pub fn key(embedder: &EmbedderId, text: &str) -> Key {
+    xxh3_128(format!("{}\u{0}{text}", embedder.name).as_bytes())
+}
+
+/// Everything a generation is made of. Chunks are grouped by page, in the order of `pages`.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    /// What made the vectors.
+    pub embedder: EmbedderId,
+    /// What the book is written in.
+    pub language: Language,
+    /// The pages, with the number of their chunks.
+    pub pages: &'a [PageRecord],
+    /// The chunks of all pages.
+    pub chunks: &'a [Chunk],
+    /// One vector per chunk, in one row each; empty without an embedder.
+    pub vectors: &'a [f32],
+    /// What each vector was made from; empty without an embedder.
+    pub keys: &'a [Key],
+    /// What the author calls the modules, by name.
+    pub labels: BTreeMap<String, String>,
+    /// Where the book came from.
+    pub sources: Vec<SourceRecord>,
+    /// When, RFC 3339.
+    pub created_at: String,
+}
+
+impl Parts<'_> {
+    /// Pages and chunks by module, with what the author calls it.
+    pub fn modules(&self) -> BTreeMap<String, Module> {
+        let mut modules: BTreeMap<String, Module> = BTreeMap::new();
+        for page in self.pages {
+            let module = modules.entry(page.module.clone()).or_default();
+            module.label = self.labels.get(&page.module).cloned();
+            module.pages += 1;
+            module.chunks += page.chunks;
+        }
+        modules
+    }
+
+    /// The vector of a row; none without an embedder.
+    pub fn vector(&self, row: usize) -> Option<&[f32]> {
+        let width = self.embedder.width;
+        self.vectors.get(row * width..(row + 1) * width).filter(|vector| !vector.is_empty())
+    }
+}
+
+/// The same, read back from an index.
+#[derive(Debug)]
+pub struct WholeBook {
+    /// What made the vectors.
+    pub embedder: EmbedderId,
+    /// What the book is written in.
+    pub language: Language,
+    /// The pages.
+    pub pages: Vec<PageRecord>,
+    /// The chunks of all pages.
+    pub chunks: Vec<Chunk>,
+    /// One vector per chunk.
+    pub vectors: Vec<f32>,
+    /// What each vector was made from.
+    pub keys: Vec<Key>,
+    /// What the author calls the modules.
+    pub labels: BTreeMap<String, String>,
+    /// Where the book came from.
+    pub sources: Vec<SourceRecord>,
+    /// When it was published.
+    pub created_at: String,
+}
+
+impl WholeBook {
+    /// As an index takes it.
+    pub fn parts(&self) -> Parts<'_> {
+        Parts {
+            embedder: self.embedder.clone(),
+            language: self.language,
+            pages: &self.pages,
+            chunks: &self.chunks,
+            vectors: &self.vectors,
+            keys: &self.keys,
+            labels: self.labels.clone(),
+            sources: self.sources.clone(),
+            created_at: self.created_at.clone(),
+        }
+    }
+}
+
+/// What the author calls modules, by their names.
+pub fn labels(modules: &BTreeMap<String, Module>) -> BTreeMap<String, String> {
+    let named = modules.iter().filter_map(|(name, module)| Some((name.clone(), module.label.clone()?)));
+    named.collect()
+}
+
+/// A source as it was given, so that `ingest` alone can read it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceRecord {
+    /// The folder, file or address.
+    pub location: String,
+    /// Where it is published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The generator's rules, when they were named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<String>,
+}
+
+/// A page as the next ingest needs it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageRecord {
+    /// The page's id in its source.
+    pub id: String,
+    /// Where it is published.
+    pub url: String,
+    /// Its title.
+    pub title: String,
+    /// Its module.
+    pub module: String,
+    /// Its chunks: they are rows, in order.
+    pub chunks: usize,
+    /// A hash of what is searched in each section, by its place on the page.
+    pub sections: BTreeMap<String, String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_tell_embedders_apart() {
+        let a = EmbedderId { name: "a".into(), width: 2 };
+        let b = EmbedderId { name: "b".into(), width: 2 };
+        assert_ne!(key(&a, "text"), key(&b, "text"));
+    }
+}
