@@ -1,0 +1,106 @@
+//! Faults on demand: what goes wrong, in which calls, and when.
+//!
+//! Invariant: a fault counts calls from the moment it was set, and only those it is meant for.
+
+use std::time::Duration;
+
+use tonic::{Code, Status};
+
+/// What goes wrong in a call.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// `UNAVAILABLE`, as while a shard recovers. Nothing is applied.
+    Unavailable,
+    /// `INTERNAL`. Nothing is applied.
+    Internal,
+    /// `RESOURCE_EXHAUSTED`, as over a rate limit, with `retry-after` in the metadata. Nothing is
+    /// applied.
+    RateLimited {
+        /// Seconds for `retry-after`.
+        retry_after: u32,
+    },
+    /// `DEADLINE_EXCEEDED` for a call that is carried out all the same: the real server has written
+    /// an update to its log before it gives up waiting.
+    Deadline,
+    /// Waits this long, then goes on as if nothing had been.
+    Slow(Duration),
+    /// Cuts the connection before anything is applied.
+    CutBefore,
+    /// Carries the call out, then cuts the connection instead of answering.
+    CutAfter,
+    /// This status. Nothing is applied.
+    Status(Code, String),
+}
+
+/// Which calls a fault hits, counted from the moment it was set.
+#[derive(Debug, Clone, Copy)]
+pub enum When {
+    /// The next so many calls.
+    Next(usize),
+    /// Each call whose number is a multiple of this: every fifth.
+    Every(usize),
+    /// The call of this number, from one, and all after it.
+    From(usize),
+}
+
+impl When {
+    /// Whether the call of this number, from one, is hit.
+    fn hits(self, number: usize) -> bool {
+        match self {
+            Self::Next(count) => number <= count,
+            Self::Every(step) => step > 0 && number.is_multiple_of(step),
+            Self::From(first) => number >= first,
+        }
+    }
+}
+
+/// A fault that was set, and how many of its calls there have been.
+pub(super) struct Plan {
+    rpc: String,
+    when: When,
+    fault: Fault,
+    seen: usize,
+}
+
+impl Plan {
+    pub(super) fn new(rpc: &str, when: When, fault: Fault) -> Self {
+        Self { rpc: rpc.to_owned(), when, fault, seen: 0 }
+    }
+
+    /// Counts a call and says what goes wrong in it.
+    pub(super) fn meet(&mut self, rpc: &str) -> Option<Fault> {
+        if !means(&self.rpc, rpc) {
+            return None;
+        }
+        self.seen += 1;
+        self.when.hits(self.seen).then(|| self.fault.clone())
+    }
+}
+
+/// `Upsert` means `Points/Upsert`; `Get` means both `Points/Get` and `Collections/Get`.
+pub(super) fn means(name: &str, rpc: &str) -> bool {
+    rpc == name || rpc.split_once('/').is_some_and(|(_, method)| method == name)
+}
+
+impl Fault {
+    /// The answer in place of the real one, if this fault is one.
+    pub(super) fn status(&self) -> Option<Status> {
+        Some(match self {
+            Self::Unavailable => Status::unavailable("Shard temporarily unavailable: scripted"),
+            Self::Internal => Status::internal("Service internal error: scripted"),
+            Self::RateLimited { retry_after } => {
+                let mut status = Status::resource_exhausted(format!(
+                    "Rate limiting exceeded: Write rate limit exceeded: Operation requires 1 tokens but only \
+                     0.0 were available. Retry after {retry_after}s"
+                ));
+                status.metadata_mut().insert("retry-after", (*retry_after).into());
+                status
+            }
+            Self::Deadline => Status::deadline_exceeded(
+                "Timeout: Timeout error: Update operation timed out in 60.00 seconds on 1 out of 1 shards.",
+            ),
+            Self::Status(code, message) => Status::new(*code, message.clone()),
+            Self::Slow(_) | Self::CutBefore | Self::CutAfter => return None,
+        })
+    }
+}

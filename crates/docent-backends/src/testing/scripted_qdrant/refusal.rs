@@ -1,0 +1,73 @@
+//! What the real server says when it refuses, word for word, and under which code.
+//!
+//! Invariant: a text here is one that Qdrant 1.19 sends; clients that read it keep working.
+
+use tonic::Status;
+
+use super::id::Id;
+
+/// The request was understood and is wrong for this collection.
+pub(super) fn wrong_input(what: impl std::fmt::Display) -> Status {
+    Status::invalid_argument(format!("Wrong input: {what}"))
+}
+
+/// The request asks for nothing that can be done.
+pub(super) fn bad_request(what: impl std::fmt::Display) -> Status {
+    Status::invalid_argument(format!("Bad request: {what}"))
+}
+
+/// A field of the request is out of bounds; found before anything else is looked at.
+pub(super) fn invalid_body(field: &str, what: impl std::fmt::Display) -> Status {
+    Status::invalid_argument(format!("Validation error in body: [{field}: {what}]"))
+}
+
+pub(super) fn no_collection(name: &str) -> Status {
+    Status::not_found(format!("Not found: Collection `{name}` doesn't exist!"))
+}
+
+pub(super) fn collection_exists(name: &str) -> Status {
+    Status::already_exists(format!("Wrong input: Collection `{name}` already exists!"))
+}
+
+pub(super) fn no_alias(name: &str) -> Status {
+    Status::not_found(format!("Not found: Alias {name} does not exists!"))
+}
+
+pub(super) fn no_point(id: Id) -> Status {
+    Status::not_found(format!("Not found: No point with id {id} found"))
+}
+
+pub(super) fn no_vector_on_point(name: &str) -> Status {
+    Status::not_found(format!("Not found: Vector with name {name:?} for point not found"))
+}
+
+pub(super) fn no_vector_name(name: &str) -> Status {
+    wrong_input(format_args!("Not existing vector name error: {name}"))
+}
+
+pub(super) fn wrong_width(expected: usize, got: usize) -> Status {
+    wrong_input(format_args!("Vector dimension error: expected dim: {expected}, got {got}"))
+}
+
+pub(super) fn wrong_named_width(expected: usize, got: usize, name: &str) -> Status {
+    wrong_input(format_args!(
+        "Vector dimension error: expected dim: {expected}, got {got} for vector '{name}'"
+    ))
+}
+
+pub(super) fn sparse_for_dense() -> Status {
+    wrong_input("Conversion between sparse and regular vectors failed")
+}
+
+pub(super) fn no_facet_index(key: &str) -> Status {
+    wrong_input(format_args!(
+        "No appropriate index for faceting: `{key}`. Please create one to facet on this field. Check \
+         https://qdrant.tech/documentation/concepts/indexing/#payload-index to see which payload schemas \
+         support Match conditions"
+    ))
+}
+
+/// What the real server can do and this one was not taught.
+pub(super) fn not_played(what: &str) -> Status {
+    Status::unimplemented(format!("the scripted Qdrant does not play {what}"))
+}

@@ -1,0 +1,147 @@
+//! The way every call goes: the key, the record of calls, the faults, and then the work itself.
+//!
+//! Invariant: the work of a call is done under one lock and without a pause, so a kill comes before
+//! it or after it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use qdrant_client::qdrant::{
+    ChangeAliases, CollectionClusterInfoRequest, CollectionExistsRequest, CountPoints, CreateCollection,
+    CreateFieldIndexCollection, DeleteCollection, DeleteFieldIndexCollection, DeletePoints, FacetCounts,
+    GetCollectionInfoRequest, GetPoints, HealthCheckRequest, ListAliasesRequest,
+    ListCollectionAliasesRequest, ListCollectionsRequest, QueryBatchPoints, QueryPoints, ScrollPoints,
+    SetPayloadPoints, UpdateCollection, UpsertPoints,
+};
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Response, Status};
+
+use super::fault::{Fault, Plan};
+use super::line::Scissors;
+use super::refusal;
+use super::store::Store;
+
+pub(super) type Answer<T> = Result<Response<T>, Status>;
+
+pub(super) struct Stage {
+    key: Option<String>,
+    store: Mutex<Store>,
+    calls: Mutex<Vec<(&'static str, String)>>,
+    plans: Mutex<Vec<Plan>>,
+}
+
+impl Stage {
+    pub(super) fn new(key: Option<String>) -> Self {
+        Self { key, store: Mutex::default(), calls: Mutex::default(), plans: Mutex::default() }
+    }
+
+    pub(super) fn calls(&self) -> MutexGuard<'_, Vec<(&'static str, String)>> {
+        lock(&self.calls)
+    }
+
+    pub(super) fn plans(&self) -> MutexGuard<'_, Vec<Plan>> {
+        lock(&self.plans)
+    }
+
+    /// Answers one call by this work, unless a fault comes in between.
+    pub(super) async fn play<Q: Named, A>(
+        &self,
+        rpc: &'static str,
+        request: Request<Q>,
+        work: impl FnOnce(&mut Store, Q) -> Result<A, Status>,
+    ) -> Answer<A> {
+        if rpc != "Qdrant/HealthCheck" {
+            self.check_key(request.metadata())?;
+        }
+        self.calls().push((rpc, request.get_ref().collection().to_owned()));
+        let faults: Vec<_> = self.plans().iter_mut().filter_map(|plan| plan.meet(rpc)).collect();
+        let scissors = request.extensions().get::<Scissors>().cloned();
+        let mut instead = None;
+        for fault in faults {
+            match (&fault, &scissors) {
+                (Fault::Slow(pause), _) => tokio::time::sleep(*pause).await,
+                (Fault::CutBefore, Some(scissors)) => scissors.cut().await,
+                _ => instead = instead.or(Some(fault)),
+            }
+        }
+        if let Some(fault) = &instead
+            && !matches!(fault, Fault::CutAfter | Fault::Deadline)
+            && let Some(status) = fault.status()
+        {
+            return Err(status);
+        }
+        let answer = work(&mut lock(&self.store), request.into_inner());
+        match (instead, scissors) {
+            (Some(Fault::CutAfter), Some(scissors)) => scissors.cut().await,
+            (Some(fault), _) => match fault.status() {
+                Some(status) => Err(status),
+                None => answer.map(Response::new),
+            },
+            (None, _) => answer.map(Response::new),
+        }
+    }
+
+    /// Refuses what the real server can do and this one cannot.
+    pub(super) fn decline<Q, A>(&self, rpc: &'static str, request: &Request<Q>) -> Answer<A> {
+        self.check_key(request.metadata())?;
+        self.calls().push((rpc, String::new()));
+        Err(refusal::not_played(rpc))
+    }
+
+    fn check_key(&self, metadata: &MetadataMap) -> Result<(), Status> {
+        let Some(key) = &self.key else { return Ok(()) };
+        let text = |name| metadata.get(name).and_then(|value| value.to_str().ok());
+        let bearer = || text("authorization").and_then(|value| value.strip_prefix("Bearer "));
+        match text("api-key").or_else(bearer) {
+            Some(given) if given == key => Ok(()),
+            Some(_) => Err(Status::unauthenticated("Invalid API key or JWT")),
+            None => Err(Status::unauthenticated("Must provide an API key or an Authorization bearer token")),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Requests that name a collection, or none.
+pub(super) trait Named {
+    fn collection(&self) -> &str {
+        ""
+    }
+}
+
+impl Named for HealthCheckRequest {}
+impl Named for ListCollectionsRequest {}
+impl Named for ListAliasesRequest {}
+impl Named for ChangeAliases {}
+
+macro_rules! named {
+    ($($request:ty),+ $(,)?) => {
+        $(impl Named for $request {
+            fn collection(&self) -> &str {
+                &self.collection_name
+            }
+        })+
+    };
+}
+
+named!(
+    CollectionClusterInfoRequest,
+    CollectionExistsRequest,
+    CountPoints,
+    CreateCollection,
+    CreateFieldIndexCollection,
+    DeleteCollection,
+    DeleteFieldIndexCollection,
+    DeletePoints,
+    FacetCounts,
+    GetCollectionInfoRequest,
+    GetPoints,
+    ListCollectionAliasesRequest,
+    QueryBatchPoints,
+    QueryPoints,
+    ScrollPoints,
+    SetPayloadPoints,
+    UpdateCollection,
+    UpsertPoints,
+);
