@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use docent_backends::clock::SystemClock;
 use docent_backends::embed::local::LocalEmbedder;
+use docent_backends::embed::remote::RemoteEmbedder;
 use docent_backends::generate::remote::RemoteGenerator;
 use docent_backends::index::embedded::EmbeddedIndex;
 use docent_backends::session::memory::MemorySessions;
 use docent_backends::session::sql::SqlSessions;
 use docent_core::agent::{Agent, AskError};
-use docent_core::embed::{EmbedError, Embedder};
+use docent_core::embed::{EmbedError, Embedder, EmbedderId};
 use docent_core::generate::Generator;
 use docent_core::index::{Description, Index, IndexError};
 use docent_core::log::TurnLog;
@@ -61,14 +62,21 @@ impl Book {
 }
 
 /// The embedder that is configured; none searches by keywords alone.
-pub fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, Failure> {
-    let embedder = match settings.embedder.kind {
-        EmbedderKind::None => return Ok(None),
-        EmbedderKind::Local => LocalEmbedder::bundled(),
-        EmbedderKind::Onnx => {
-            LocalEmbedder::from_folder(settings.embedder.folder.as_deref().unwrap_or(".".as_ref()))
-        }
-    };
+pub async fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, Failure> {
+    if let Some(remote) = settings.remote_embedder() {
+        let embedder = RemoteEmbedder::connect(remote).await.map_err(embed_failure)?;
+        return Ok(Some(Arc::new(embedder)));
+    }
+    if settings.embedder.kind == EmbedderKind::None {
+        return Ok(None);
+    }
+    // Reading a model takes a while; what else is under way goes on.
+    let folder = settings.embedder.folder.clone().filter(|_| settings.embedder.kind == EmbedderKind::Onnx);
+    let read = tokio::task::spawn_blocking(move || match folder {
+        Some(folder) => LocalEmbedder::from_folder(&folder),
+        None => LocalEmbedder::bundled(),
+    });
+    let embedder = read.await.map_err(|_| Failure::new(Exit::Failed, "the embedder could not be loaded"))?;
     Ok(Some(Arc::new(embedder.map_err(embed_failure)?)))
 }
 
@@ -81,12 +89,9 @@ pub async fn book(settings: &Settings) -> Result<Book, Failure> {
 pub async fn book_read_at(settings: &Settings, base: Option<String>) -> Result<Book, Failure> {
     let folder = settings.index_folder()?;
     // The model and the index are read at the same time: both matter to a cold start.
-    let (embedder, opened) = std::thread::scope(|scope| {
-        let embedder = scope.spawn(|| embedder(settings));
-        let opened = EmbeddedIndex::open(&folder);
-        (embedder.join(), opened)
-    });
-    let embedder = embedder.map_err(|_| Failure::new(Exit::Failed, "the embedder could not be loaded"))??;
+    let opening = tokio::task::spawn_blocking(move || EmbeddedIndex::open(&folder));
+    let embedder = embedder(settings).await?;
+    let opened = opening.await.map_err(|_| Failure::new(Exit::Failed, "the index could not be opened"))?;
     let (index, is_sample) = match opened {
         Ok(index) => (index, false),
         Err(IndexError::Empty) => (sample_index(embedder.as_deref())?, true),
@@ -129,11 +134,25 @@ pub fn matching(
             }
             let message =
                 format!("the index was made with {}, but {} is configured", index.embedder, embedder.id());
-            Err(Failure::new(Exit::NotConfigured, message)
-                .hint("run `docent ingest` to embed the book again, or configure the embedder the index was made with"))
+            Err(Failure::new(Exit::NotConfigured, message).hint(format!(
+                "run `docent ingest` to embed the book again, or set {}",
+                way_back(&index.embedder)
+            )))
         }
         // An index without vectors, or no embedder: keywords alone.
         _ => Ok(None),
+    }
+}
+
+/// The settings an index was made with.
+fn way_back(id: &EmbedderId) -> String {
+    let (kind, model) = id.name.split_once('/').unwrap_or((&id.name, ""));
+    // After a plus comes what prefixes there were.
+    let model = model.split('+').next().unwrap_or_default();
+    match kind {
+        "local" => "embedder.kind = \"local\"".to_owned(),
+        "onnx" => "embedder.kind = \"onnx\" and the folder it was made with".to_owned(),
+        kind => format!("embedder.kind = \"{kind}\" and embedder.model = \"{model}\""),
     }
 }
 

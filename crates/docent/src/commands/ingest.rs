@@ -21,7 +21,7 @@ pub async fn run(settings: &Settings, arguments: Ingest, output: &Output) -> Res
     let folder = settings.index_folder()?;
     let plan =
         Plan { sources: sources(settings, &arguments, &folder)?, language: language(settings, &arguments)? };
-    let embedder = compose::embedder(settings)?;
+    let embedder = compose::embedder(settings).await?;
     let start = Instant::now();
     let report = ingest(&folder, embedder.as_deref(), &plan, &Bars::new(output)).await.map_err(explain)?;
     let seconds = (Instant::now() - start).as_secs_f64();

@@ -147,7 +147,7 @@ pub async fn open_index(
             (folder.path().to_owned(), Some(folder))
         }
     };
-    let embedder = compose::embedder(settings)?;
+    let embedder = compose::embedder(settings).await?;
     let source =
         SourceRecord { location: set.corpus.to_string_lossy().into_owned(), base_url: None, layout: None };
     let plan = Plan { sources: vec![source], language: None };
