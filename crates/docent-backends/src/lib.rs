@@ -8,6 +8,7 @@ pub mod index;
 pub mod ingest;
 pub mod generate;
 pub mod session;
+pub mod provider;
 pub mod resilience;
 pub mod clock;
 

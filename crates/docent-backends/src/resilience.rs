@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 mod breaker;
+pub(crate) mod http;
 
 #[cfg(test)]
 mod tests;

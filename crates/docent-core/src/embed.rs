@@ -40,9 +40,14 @@ impl EmbedderId {
         Self { name: "unknown".to_owned(), width }
     }
 
+    /// Whether nobody wrote down who made the vectors.
+    pub fn is_unknown(&self) -> bool {
+        self.name == "unknown"
+    }
+
     /// Whether vectors of `other` may be compared with these.
     pub fn accepts(&self, other: &Self) -> bool {
-        self == other || (self.name == "unknown" && self.width == other.width)
+        self == other || (self.is_unknown() && self.width == other.width)
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use docent_backends::clock::SystemClock;
 use docent_backends::embed::local::LocalEmbedder;
+use docent_backends::embed::remote::RemoteEmbedder;
 use docent_backends::generate::remote::RemoteGenerator;
 use docent_backends::index::embedded::{EmbeddedIndex, FolderShelf};
 use docent_backends::index::qdrant::QdrantIndex;
@@ -11,7 +12,7 @@ use docent_backends::index::shelf::Shelf;
 use docent_backends::session::memory::MemorySessions;
 use docent_backends::session::sql::SqlSessions;
 use docent_core::agent::{Agent, AskError};
-use docent_core::embed::{EmbedError, Embedder};
+use docent_core::embed::{EmbedError, Embedder, EmbedderId};
 use docent_core::generate::Generator;
 use docent_core::index::{Description, Index, IndexError};
 use docent_core::log::TurnLog;
@@ -63,14 +64,21 @@ impl Book {
 }
 
 /// The embedder that is configured; none searches by keywords alone.
-pub fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, Failure> {
-    let embedder = match settings.embedder.kind {
-        EmbedderKind::None => return Ok(None),
-        EmbedderKind::Local => LocalEmbedder::bundled(),
-        EmbedderKind::Onnx => {
-            LocalEmbedder::from_folder(settings.embedder.folder.as_deref().unwrap_or(".".as_ref()))
-        }
-    };
+pub async fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, Failure> {
+    if let Some(remote) = settings.remote_embedder() {
+        let embedder = RemoteEmbedder::connect(remote).await.map_err(embed_failure)?;
+        return Ok(Some(Arc::new(embedder)));
+    }
+    if settings.embedder.kind() == EmbedderKind::None {
+        return Ok(None);
+    }
+    // Reading a model takes a while; what else is under way goes on.
+    let folder = settings.embedder.folder.clone().filter(|_| settings.embedder.kind() == EmbedderKind::Onnx);
+    let read = tokio::task::spawn_blocking(move || match folder {
+        Some(folder) => LocalEmbedder::from_folder(&folder),
+        None => LocalEmbedder::bundled(),
+    });
+    let embedder = read.await.map_err(|_| Failure::new(Exit::Failed, "the embedder could not be loaded"))?;
     Ok(Some(Arc::new(embedder.map_err(embed_failure)?)))
 }
 
@@ -81,27 +89,20 @@ pub async fn book(settings: &Settings) -> Result<Book, Failure> {
 
 /// The same for a server at `base`, where pages that are published nowhere can be read.
 pub async fn book_read_at(settings: &Settings, base: Option<String>) -> Result<Book, Failure> {
-    let (index, embedder) = match settings.index_kind() {
-        IndexKind::Embedded => embedded(settings)?,
-        IndexKind::Qdrant => (Ok(Arc::new(qdrant(settings)?) as Arc<dyn Index>), embedder(settings)?),
+    let (opened, embedder) = match settings.index_kind() {
+        IndexKind::Embedded => embedded(settings).await?,
+        IndexKind::Qdrant => on_server(settings).await?,
     };
-    let described = match index {
-        Ok(index) => index.describe().await.map(|description| (index, description)),
-        Err(error) => Err(error),
-    };
-    let (index, description, is_sample) = match described {
+    let (index, description, is_sample) = match opened {
         Ok((index, description)) => (index, description, false),
         Err(IndexError::Empty) => {
-            if let Some(missing) = missing_collection(settings).await {
-                return Err(missing);
-            }
             let index: Arc<dyn Index> = Arc::new(sample_index(embedder.as_deref())?);
             let description = index.describe().await.map_err(index_failure)?;
             (index, description, true)
         }
         Err(error) => return Err(index_failure(error)),
     };
-    let meaning = embedder.clone().filter(|_| settings.embedder.kind == EmbedderKind::Local);
+    let meaning = embedder.clone().filter(|_| settings.embedder.kind() == EmbedderKind::Local);
     let embedder = matching(embedder, &description)?;
     let index: Arc<dyn Index> = match base {
         Some(base) => Arc::new(Readable::new(index, base)),
@@ -118,18 +119,36 @@ pub async fn book_read_at(settings: &Settings, base: Option<String>) -> Result<B
 }
 
 /// An index that may not be there, and the embedder for it.
-type Opened = (Result<Arc<dyn Index>, IndexError>, Option<Arc<dyn Embedder>>);
+type Opened = (Result<(Arc<dyn Index>, Description), IndexError>, Option<Arc<dyn Embedder>>);
 
-fn embedded(settings: &Settings) -> Result<Opened, Failure> {
+async fn embedded(settings: &Settings) -> Result<Opened, Failure> {
     let folder = settings.index_folder()?;
     // The model and the index are read at the same time: both matter to a cold start.
-    let (embedder, opened) = std::thread::scope(|scope| {
-        let embedder = scope.spawn(|| embedder(settings));
-        let opened = EmbeddedIndex::open(&folder);
-        (embedder.join(), opened)
-    });
-    let embedder = embedder.map_err(|_| Failure::new(Exit::Failed, "the embedder could not be loaded"))??;
-    Ok((opened.map(|index| Arc::new(index) as Arc<dyn Index>), embedder))
+    let opening = tokio::task::spawn_blocking(move || EmbeddedIndex::open(&folder));
+    let embedder = embedder(settings).await?;
+    let opened = opening.await.map_err(|_| Failure::new(Exit::Failed, "the index could not be opened"))?;
+    let described = match opened {
+        Ok(index) => {
+            index.describe().await.map(|description| (Arc::new(index) as Arc<dyn Index>, description))
+        }
+        Err(error) => Err(error),
+    };
+    Ok((described, embedder))
+}
+
+/// On a server the collection comes first: its vectors may say which embedder they want.
+async fn on_server(settings: &Settings) -> Result<Opened, Failure> {
+    let index = qdrant(settings)?;
+    let described = index.describe().await;
+    if let (Err(IndexError::Empty), Some(name)) = (&described, &settings.qdrant.collection_name) {
+        // The sample book would not do for a collection that was asked for by name.
+        return Err(missing_collection(name, &index).await);
+    }
+    let embedder = match &described {
+        Ok(description) => embedder(&settings.fitting(&description.embedder)?).await?,
+        Err(_) => embedder(settings).await?,
+    };
+    Ok((described.map(|description| (Arc::new(index) as Arc<dyn Index>, description)), embedder))
 }
 
 /// The index on the configured server.
@@ -137,19 +156,12 @@ pub fn qdrant(settings: &Settings) -> Result<QdrantIndex, Failure> {
     QdrantIndex::new(settings.qdrant()?).map_err(index_failure)
 }
 
-/// A collection that was asked for by name and is not there. The sample book would not do.
-async fn missing_collection(settings: &Settings) -> Option<Failure> {
-    let name = settings.qdrant.collection_name.as_ref()?;
-    if settings.index_kind() != IndexKind::Qdrant {
-        return None;
-    }
-    let there = qdrant(settings).ok()?.collections().await.unwrap_or_default();
+async fn missing_collection(name: &str, index: &QdrantIndex) -> Failure {
+    let there = index.collections().await.unwrap_or_default();
     let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
     let message = format!("Qdrant has no collection or alias `{name}`, or it is empty (there are: {there})");
-    Some(
-        Failure::new(Exit::NotConfigured, message)
-            .hint("run `docent ingest FOLDER`, or set QDRANT_COLLECTION_NAME"),
-    )
+    Failure::new(Exit::NotConfigured, message)
+        .hint("run `docent ingest FOLDER`, or set QDRANT_COLLECTION_NAME")
 }
 
 /// Where an ingest puts the book.
@@ -185,11 +197,25 @@ pub fn matching(
             }
             let message =
                 format!("the index was made with {}, but {} is configured", index.embedder, embedder.id());
-            Err(Failure::new(Exit::NotConfigured, message)
-                .hint("run `docent ingest` to embed the book again, or configure the embedder the index was made with"))
+            Err(Failure::new(Exit::NotConfigured, message).hint(format!(
+                "run `docent ingest` to embed the book again, or set {}",
+                way_back(&index.embedder)
+            )))
         }
         // An index without vectors, or no embedder: keywords alone.
         _ => Ok(None),
+    }
+}
+
+/// The settings an index was made with.
+fn way_back(id: &EmbedderId) -> String {
+    let (kind, model) = id.name.split_once('/').unwrap_or((&id.name, ""));
+    // After a plus comes what prefixes there were.
+    let model = model.split('+').next().unwrap_or_default();
+    match kind {
+        "local" => "embedder.kind = \"local\"".to_owned(),
+        "onnx" => "embedder.kind = \"onnx\" and the folder it was made with".to_owned(),
+        kind => format!("embedder.kind = \"{kind}\" and embedder.model = \"{model}\""),
     }
 }
 

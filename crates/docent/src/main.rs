@@ -39,14 +39,14 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli, output: Output) -> Result<(), Failure> {
     let settings = Settings::resolve(&cli.common);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
     // A doctor also sees patients who cannot walk in.
     if let Command::Doctor = cli.command {
-        return commands::doctor::run(settings, &output);
+        return runtime.block_on(commands::doctor::run(settings, &output));
     }
     let settings = settings?;
     let serves = matches!(cli.command, Command::Serve(_));
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
     runtime.block_on(async {
         let _traces = logging::start(&output, serves.then_some(&settings.serve));
         match cli.command {

@@ -4,6 +4,7 @@
 //! are errors that say where they are.
 
 mod answering;
+mod embedding;
 mod index;
 mod serving;
 
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure, nearest};
 pub use answering::{Agent, Generator, Sessions, SessionsKind};
+pub use embedding::{Embedder, EmbedderKind};
 pub use index::{Index, IndexKind, Qdrant};
 pub use serving::{LogFormat, Rights, Serve};
 
@@ -63,29 +65,6 @@ pub struct Book {
     pub layout: Option<String>,
     /// What it is written in.
     pub language: Option<String>,
-}
-
-/// `[embedder]`
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Embedder {
-    /// Which one.
-    pub kind: EmbedderKind,
-    /// The folder of an `onnx` model.
-    pub folder: Option<PathBuf>,
-}
-
-/// Which embedder.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EmbedderKind {
-    /// The model inside the program.
-    #[default]
-    Local,
-    /// A sentence model in a folder.
-    Onnx,
-    /// Keywords only.
-    None,
 }
 
 /// `[retrieval]`
@@ -231,13 +210,7 @@ impl Settings {
         if let Some(attempts) = self.generator.attempts.filter(|attempts| !(1..=10).contains(attempts)) {
             return Err(out_of_range("generator.attempts", "1 and 10", attempts));
         }
-        if self.embedder.kind == EmbedderKind::Onnx && self.embedder.folder.is_none() {
-            return Err(Failure::new(
-                Exit::NotConfigured,
-                "embedder.kind is `onnx` but embedder.folder is not set",
-            )
-            .hint("set embedder.folder to a folder with model.onnx and tokenizer.json"));
-        }
+        self.embedder.check()?;
         Ok(())
     }
 }

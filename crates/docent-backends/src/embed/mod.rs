@@ -1,3 +1,18 @@
 //! Embedders: the one inside the binary, and whatever else can turn text into vectors.
 
 pub mod local;
+pub mod remote;
+pub mod prefixes;
+pub mod estimate;
+
+use docent_core::embed::Vector;
+
+/// The same direction with length 1; none if it has no direction.
+fn unit_length(mut vector: Vector) -> Option<Vector> {
+    let length = vector.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
+    if !length.is_finite() || length < 1e-12 {
+        return None;
+    }
+    vector.iter_mut().for_each(|value| *value = (f64::from(*value) / length) as f32);
+    Some(vector)
+}

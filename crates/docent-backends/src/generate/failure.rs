@@ -5,14 +5,13 @@
 //!
 //! Invariant: no text that a server sent gets into an error.
 
-use std::error::Error;
-use std::io;
 use std::time::Duration;
 
 use docent_core::generate::GenerateError;
 use serde_json::Value;
 
 use crate::resilience::Transient;
+use crate::resilience::http::{connection_trouble, retry_after};
 
 /// A failed attempt.
 #[derive(Debug)]
@@ -158,14 +157,6 @@ impl Status {
     }
 }
 
-/// Seconds, or milliseconds as some providers say more exactly. A date, the other form
-/// HTTP allows, is not used by any of them.
-fn retry_after(millis: Option<&str>, seconds: Option<&str>) -> Option<Duration> {
-    let number = |text: Option<&str>| text.and_then(|text| text.trim().parse::<f64>().ok());
-    let seconds = number(millis).map(|millis| millis / 1000.0).or_else(|| number(seconds))?;
-    Duration::try_from_secs_f64(seconds).ok()
-}
-
 fn reason(error: &genai::Error) -> String {
     match error {
         genai::Error::WebStream { error, .. } => match connection_trouble(error.as_ref()) {
@@ -175,18 +166,6 @@ fn reason(error: &genai::Error) -> String {
         genai::Error::ChatResponse { .. } => "the server reported an error".to_owned(),
         _ => "the server sent what is not valid JSON".to_owned(),
     }
-}
-
-/// The system's word for it, such as "connection refused".
-fn connection_trouble(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            return Some(error.kind()).filter(|kind| *kind != io::ErrorKind::Other);
-        }
-        next = error.source();
-    }
-    None
 }
 
 #[cfg(test)]
@@ -219,14 +198,5 @@ mod tests {
             let message = check(code, body);
             assert!(!message.contains("secret") && !message.contains("question"), "{message}");
         }
-    }
-
-    #[test]
-    fn the_wish_for_patience_is_read_in_both_units() {
-        assert_eq!(retry_after(None, Some("2")), Some(Duration::from_secs(2)));
-        assert_eq!(retry_after(Some("150"), Some("1")), Some(Duration::from_millis(150)));
-        assert_eq!(retry_after(None, Some("-1")), None);
-        assert_eq!(retry_after(None, Some("1e300")), None);
-        assert_eq!(retry_after(None, Some("Wed, 21 Oct 2015 07:28:00 GMT")), None);
     }
 }

@@ -16,7 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-mod http;
+use super::http;
+
 mod speech;
 
 /// What the model does when it is called.

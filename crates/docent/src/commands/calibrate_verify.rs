@@ -21,7 +21,7 @@ pub async fn run(settings: &Settings, arguments: CalibrateVerify, output: &Outpu
         None => HashMap::new(),
     };
     let analyzer = Arc::new(Analyzer::new(Language::default()));
-    let verifier = Verifier::new(analyzer, compose::embedder(settings)?);
+    let verifier = Verifier::new(analyzer, compose::embedder(settings).await?);
     let (mut names, mut sets) = (Vec::new(), Vec::new());
     for path in &arguments.claims {
         let claims = judge(path, &documents, &verifier).await?;

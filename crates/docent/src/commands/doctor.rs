@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use docent_backends::index::embedded::generation;
+use docent_core::embed::{EmbedderId, Purpose};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
@@ -46,9 +47,9 @@ impl Finding {
 }
 
 /// Runs the command.
-pub fn run(settings: Result<Settings, Failure>, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: Result<Settings, Failure>, output: &Output) -> Result<(), Failure> {
     let findings = match settings {
-        Ok(settings) => examine(&settings),
+        Ok(settings) => examine(&settings).await,
         Err(failure) => vec![Finding::bad("configuration", failure)],
     };
     if output.json {
@@ -79,12 +80,13 @@ fn show(finding: &Finding, output: &Output) -> Result<(), Failure> {
     }
 }
 
-fn examine(settings: &Settings) -> Vec<Finding> {
-    let mut findings = vec![configuration(), model(settings)];
+async fn examine(settings: &Settings) -> Vec<Finding> {
+    let (embedder, id) = embedder(settings).await;
+    let mut findings = vec![configuration(), embedder];
     match settings.data_dir() {
         Ok(folder) => {
             findings.push(permissions(&folder));
-            findings.push(index(&folder.join("index"), settings));
+            findings.push(index(&folder.join("index"), id));
         }
         Err(failure) => findings.push(Finding::bad("data folder", failure)),
     }
@@ -101,20 +103,31 @@ fn configuration() -> Finding {
     }
 }
 
-fn model(settings: &Settings) -> Finding {
+/// The embedder, tried with one word, and its identity.
+async fn embedder(settings: &Settings) -> (Finding, Option<EmbedderId>) {
     let start = Instant::now();
-    match compose::embedder(settings) {
-        Ok(Some(embedder)) => {
-            let took = (Instant::now() - start).as_millis();
-            Finding::good("embedder", format!("{} loaded in {took} ms", embedder.id()))
+    let embedder = match compose::embedder(settings).await {
+        Ok(Some(embedder)) => embedder,
+        Ok(None) => {
+            let message = "none: search is by keywords only";
+            return (
+                Finding::warning("embedder", message, "remove embedder.kind to use the bundled model"),
+                None,
+            );
         }
-        Ok(None) => Finding::warning(
-            "embedder",
-            "none: search is by keywords only",
-            "remove embedder.kind to use the bundled model",
-        ),
-        Err(failure) => Finding::bad("embedder", failure),
-    }
+        Err(failure) => return (Finding::bad("embedder", failure), None),
+    };
+    let id = embedder.id().clone();
+    let loaded = start.elapsed().as_millis();
+    let start = Instant::now();
+    let finding = match embedder.embed(&["word"], Purpose::Query).await {
+        Ok(_) if settings.remote_embedder().is_some() => {
+            Finding::good("embedder", format!("{id} answers in {} ms", start.elapsed().as_millis()))
+        }
+        Ok(_) => Finding::good("embedder", format!("{id} loaded in {loaded} ms")),
+        Err(error) => Finding::bad("embedder", compose::embed_failure(error)),
+    };
+    (finding, Some(id))
 }
 
 /// Tries what an ingest would do, and leaves nothing behind.
@@ -133,7 +146,7 @@ fn permissions(folder: &Path) -> Finding {
     }
 }
 
-fn index(folder: &Path, settings: &Settings) -> Finding {
+fn index(folder: &Path, configured: Option<EmbedderId>) -> Finding {
     let examined = generation::current(folder).and_then(|name| {
         let Some(name) = name else { return Ok(None) };
         let manifest = generation::read_manifest(&folder.join(&name))?;
@@ -146,26 +159,23 @@ fn index(folder: &Path, settings: &Settings) -> Finding {
             "no book ingested: the sample book answers",
             "run `docent ingest FOLDER`",
         ),
-        Ok(Some((name, manifest))) => {
-            let configured = compose::embedder(settings).ok().flatten().map(|embedder| embedder.id().clone());
-            match configured {
-                Some(id) if manifest.embedder.width > 0 && id != manifest.embedder => Finding::bad(
-                    "index",
-                    Failure::new(
-                        Exit::Failed,
-                        format!("{name} was made with {}, but {id} is configured", manifest.embedder),
-                    )
-                    .hint("run `docent ingest` to embed the book again"),
+        Ok(Some((name, manifest))) => match configured {
+            Some(id) if manifest.embedder.width > 0 && id != manifest.embedder => Finding::bad(
+                "index",
+                Failure::new(
+                    Exit::Failed,
+                    format!("{name} was made with {}, but {id} is configured", manifest.embedder),
+                )
+                .hint("run `docent ingest` to embed the book again"),
+            ),
+            _ => Finding::good(
+                "index",
+                format!(
+                    "{name}: {} pages, {} passages, every file as published",
+                    manifest.pages, manifest.chunks
                 ),
-                _ => Finding::good(
-                    "index",
-                    format!(
-                        "{name}: {} pages, {} passages, every file as published",
-                        manifest.pages, manifest.chunks
-                    ),
-                ),
-            }
-        }
+            ),
+        },
         Err(error) => Finding::bad("index", compose::index_failure(error)),
     }
 }

@@ -23,7 +23,7 @@ pub async fn run(settings: &Settings, arguments: Ingest, output: &Output) -> Res
     let shelf = compose::shelf(settings)?;
     let sources = sources(settings, &arguments, shelf.as_ref()).await?;
     let plan = Plan { sources, language: language(settings, &arguments)? };
-    let embedder = compose::embedder(settings)?;
+    let embedder = compose::embedder(settings).await?;
     let start = Instant::now();
     let ingested = ingest(&folder, shelf.as_ref(), embedder.as_deref(), &plan, &Bars::new(output)).await;
     let report = ingested.map_err(explain)?;

@@ -149,7 +149,7 @@ pub async fn open_index(
             (folder.path().to_owned(), Some(folder))
         }
     };
-    let embedder = compose::embedder(settings)?;
+    let embedder = compose::embedder(settings).await?;
     let source =
         SourceRecord { location: set.corpus.to_string_lossy().into_owned(), base_url: None, layout: None };
     let plan = Plan { sources: vec![source], language: None };
@@ -165,7 +165,7 @@ pub async fn open_index(
         IndexKind::Qdrant => Arc::new(on_server(settings)?),
     };
     let description = index.describe().await.map_err(compose::index_failure)?;
-    let meaning = embedder.clone().filter(|_| settings.embedder.kind == EmbedderKind::Local);
+    let meaning = embedder.clone().filter(|_| settings.embedder.kind() == EmbedderKind::Local);
     let embedder = compose::matching(embedder, &description)?;
     let retriever = Retriever::new(
         index,

@@ -115,7 +115,7 @@ fn an_index_of_another_embedder_is_refused_with_the_way_out() {
         &["search", "node"],
         3,
         "error: the index was made with cohere/embed-v3 (384 wide), but local/all-MiniLM-L6-v2-int8 (384 wide) is configured\n\
-         hint: run `docent ingest` to embed the book again, or configure the embedder the index was made with",
+         hint: run `docent ingest` to embed the book again, or set embedder.kind = \"cohere\" and embedder.model = \"embed-v3\"",
     );
     docent.ok(&["ingest"]);
     docent.ok(&["search", "node"]);

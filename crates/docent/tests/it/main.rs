@@ -8,6 +8,7 @@ mod bad_input;
 mod books;
 mod crash;
 mod doctor;
+mod embedders;
 mod eval;
 mod ingest;
 mod search;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use super::{Reply, http};
+use super::Reply;
+use crate::testing::http;
 
 /// Characters of text or arguments in one event.
 const PIECE: usize = 8;

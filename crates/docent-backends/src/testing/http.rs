@@ -1,4 +1,4 @@
-//! As much HTTP/1.1 as a scripted model needs: one request and one answer a connection.
+//! As much HTTP/1.1 as the scripted services need: one request and one answer a connection.
 //!
 //! Invariant: an answer can be left unfinished at any byte.
 

@@ -1,0 +1,99 @@
+//! What is written before a text so that a model knows a question from a passage.
+//!
+//! Models are trained with these words and find less without them. Servers such as Ollama
+//! do not add them.
+//!
+//! Invariant: prefixes change vectors, so whoever uses them names them in its identity.
+
+use docent_core::embed::Purpose;
+
+/// The words before questions and before passages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prefixes {
+    /// Before questions.
+    pub query: String,
+    /// Before passages.
+    pub passage: String,
+}
+
+const SEARCH: &str = "Represent this sentence for searching relevant passages: ";
+const INSTRUCT: &str =
+    "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: ";
+
+/// Families by a part of their names. The first that fits is taken.
+const KNOWN: [(&[&str], &str, &str); 13] = [
+    (&["e5", "instruct"], INSTRUCT, ""),
+    (&["e5-"], "query: ", "passage: "),
+    (&["bge-m3"], "", ""),
+    (&["bge-", "-zh"], "为这个句子生成表示以用于检索相关文章：", ""),
+    (&["bge-", "-en"], SEARCH, ""),
+    (&["bge-large"], SEARCH, ""),
+    (&["mxbai-embed"], SEARCH, ""),
+    (&["arctic-embed", "v2"], "query: ", ""),
+    (&["arctic-embed2"], "query: ", ""),
+    (&["arctic-embed"], SEARCH, ""),
+    (&["nomic-embed-text"], "search_query: ", "search_document: "),
+    (&["embeddinggemma"], "task: search result | query: ", "title: none | text: "),
+    (&["qwen3-embedding"], INSTRUCT, ""),
+];
+
+impl Prefixes {
+    /// What a model of this name was trained with, as far as it is known.
+    pub fn known(model: &str) -> Self {
+        let name = model.to_lowercase();
+        let family = KNOWN.iter().find(|(parts, _, _)| parts.iter().all(|part| name.contains(part)));
+        family.map_or_else(Self::default, |(_, query, passage)| Self {
+            query: (*query).to_owned(),
+            passage: (*passage).to_owned(),
+        })
+    }
+
+    /// The same, with what the settings say instead.
+    pub fn or(self, query: Option<&str>, passage: Option<&str>) -> Self {
+        Self {
+            query: query.map_or(self.query, str::to_owned),
+            passage: passage.map_or(self.passage, str::to_owned),
+        }
+    }
+
+    /// The words for this purpose.
+    pub fn of(&self, purpose: Purpose) -> &str {
+        match purpose {
+            Purpose::Query => &self.query,
+            Purpose::Passage => &self.passage,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.query.is_empty() && self.passage.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_are_known_by_name() {
+        let known = |name| {
+            let Prefixes { query, passage } = Prefixes::known(name);
+            (query.split(' ').next().unwrap_or_default().to_owned(), passage)
+        };
+        assert_eq!(known("intfloat/multilingual-e5-small"), ("query:".to_owned(), "passage: ".to_owned()));
+        assert_eq!(known("multilingual-e5-large-instruct"), ("Instruct:".to_owned(), String::new()));
+        assert_eq!(known("BAAI/bge-small-en-v1.5").0, "Represent");
+        assert!(known("bge-base-zh-v1.5").0.starts_with('为'));
+        assert!(Prefixes::known("bge-m3").is_empty());
+        assert_eq!(known("nomic-embed-text:latest").1, "search_document: ");
+        assert_eq!(known("snowflake-arctic-embed2").0, "query:");
+        assert!(Prefixes::known("all-MiniLM-L6-v2").is_empty());
+        assert!(Prefixes::known("text-embedding-3-small").is_empty());
+    }
+
+    #[test]
+    fn the_settings_win() {
+        let prefixes = Prefixes::known("e5-small").or(Some("frage: "), None);
+        assert_eq!((prefixes.of(Purpose::Query), prefixes.of(Purpose::Passage)), ("frage: ", "passage: "));
+    }
+}

@@ -1,0 +1,194 @@
+//! The settings of vectors: who makes them.
+
+use std::path::PathBuf;
+
+use docent_backends::embed::remote::{Protocol, RemoteEmbedderSettings};
+use docent_core::embed::EmbedderId;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+
+use super::{Settings, out_of_range};
+use crate::exit::{Exit, Failure};
+
+/// `[embedder]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Embedder {
+    /// Which one; the model inside the program, unless another system's vectors want another.
+    pub kind: Option<EmbedderKind>,
+    /// The model of a provider.
+    pub model: Option<String>,
+    /// Another address.
+    pub base_url: Option<String>,
+    /// The key, if it is not the provider's own variable; never printed.
+    pub api_key: Option<SecretString>,
+    /// The width to ask for, of models that offer several.
+    pub dimensions: Option<usize>,
+    /// The most texts of one call.
+    pub batch_size: Option<usize>,
+    /// How often a call is tried.
+    pub attempts: Option<u32>,
+    /// The words before questions, instead of those the model is known to want.
+    pub query_prefix: Option<String>,
+    /// The words before passages.
+    pub passage_prefix: Option<String>,
+    /// The folder of an `onnx` model.
+    pub folder: Option<PathBuf>,
+}
+
+/// Which embedder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmbedderKind {
+    /// The model inside the program.
+    #[default]
+    Local,
+    /// Cohere.
+    Cohere,
+    /// OpenAI, and what speaks like it.
+    OpenAi,
+    /// Ollama.
+    Ollama,
+    /// A sentence model in a folder.
+    Onnx,
+    /// Keywords only.
+    None,
+}
+
+impl Embedder {
+    /// Which one, when nothing else decides.
+    pub fn kind(&self) -> EmbedderKind {
+        self.kind.unwrap_or_default()
+    }
+
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.kind() == EmbedderKind::Onnx && self.folder.is_none() {
+            let message = "embedder.kind is `onnx` but embedder.folder is not set";
+            return Err(Failure::new(Exit::NotConfigured, message)
+                .hint("set embedder.folder to a folder with model.onnx and tokenizer.json"));
+        }
+        if let Some(width) = self.dimensions.filter(|width| !(1..=16_384).contains(width)) {
+            return Err(out_of_range("embedder.dimensions", "1 and 16384", width));
+        }
+        if let Some(size) = self.batch_size.filter(|size| !(1..=2048).contains(size)) {
+            return Err(out_of_range("embedder.batch_size", "1 and 2048", size));
+        }
+        if let Some(attempts) = self.attempts.filter(|attempts| !(1..=10).contains(attempts)) {
+            return Err(out_of_range("embedder.attempts", "1 and 10", attempts));
+        }
+        Ok(())
+    }
+}
+
+impl Settings {
+    /// The same settings with the embedder whose vectors these are, as far as their width tells.
+    /// Whatever is configured wins, and is checked when it is used.
+    pub fn fitting(&self, vectors: &EmbedderId) -> Result<Self, Failure> {
+        let mut settings = self.clone();
+        if self.embedder.kind.is_some() || !vectors.is_unknown() {
+            return Ok(settings);
+        }
+        let (kind, model, missing) = match vectors.width {
+            384 => (EmbedderKind::Local, None, None),
+            1024 => (EmbedderKind::Cohere, None, self.cohere.api_key.is_none().then_some("COHERE_API_KEY")),
+            1536 => (EmbedderKind::OpenAi, None, self.openai.api_key.is_none().then_some("OPENAI_API_KEY")),
+            3072 => {
+                let missing = self.openai.api_key.is_none().then_some("OPENAI_API_KEY");
+                (EmbedderKind::OpenAi, Some("text-embedding-3-large"), missing)
+            }
+            width => {
+                let message = format!(
+                    "the collection holds vectors of width {width}, and it does not say what made them"
+                );
+                return Err(Failure::new(Exit::NotConfigured, message)
+                    .hint("set embedder.kind and embedder.model to the embedder that did"));
+            }
+        };
+        settings.embedder.kind = Some(kind);
+        settings.embedder.model = settings.embedder.model.or(model.map(str::to_owned));
+        if let Some(variable) = missing {
+            let maker = settings.remote_embedder().map(|remote| remote.model).unwrap_or_default();
+            let message = format!(
+                "the collection holds vectors of width {}, as {maker} makes them, but {variable} is not set",
+                vectors.width
+            );
+            return Err(Failure::new(Exit::NotConfigured, message)
+                .hint(format!("set {variable}, or set embedder.kind to what made the vectors")));
+        }
+        Ok(settings)
+    }
+
+    /// The embedder behind an API; none when it is on this machine or there is none.
+    pub fn remote_embedder(&self) -> Option<RemoteEmbedderSettings> {
+        let (embedder, openai, cohere) = (&self.embedder, &self.openai, &self.cohere);
+        // OPENAI_MODEL writes answers; COHERE_MODEL is the model that embeds.
+        let (protocol, model, base_url, key) = match embedder.kind() {
+            EmbedderKind::Cohere => {
+                let model = cohere.model.as_deref().unwrap_or("embed-multilingual-v3.0");
+                (Protocol::Cohere, model, &cohere.base_url, &cohere.api_key)
+            }
+            EmbedderKind::OpenAi => {
+                (Protocol::OpenAi, "text-embedding-3-small", &openai.base_url, &openai.api_key)
+            }
+            EmbedderKind::Ollama => (Protocol::Ollama, "nomic-embed-text", &None, &None),
+            EmbedderKind::Local | EmbedderKind::Onnx | EmbedderKind::None => return None,
+        };
+        let mut remote = RemoteEmbedderSettings::new(protocol, embedder.model.as_deref().unwrap_or(model));
+        remote.base_url = embedder.base_url.clone().or_else(|| base_url.clone());
+        remote.api_key = embedder.api_key.clone().or_else(|| key.clone());
+        remote.dimensions = embedder.dimensions;
+        remote.batch_size = embedder.batch_size;
+        remote.query_prefix.clone_from(&embedder.query_prefix);
+        remote.passage_prefix.clone_from(&embedder.passage_prefix);
+        for patience in [&mut remote.questions, &mut remote.passages] {
+            patience.policy.attempts = embedder.attempts.unwrap_or(patience.policy.attempts);
+        }
+        Some(remote)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Service;
+
+    fn remote(kind: EmbedderKind) -> Settings {
+        let service = |key: &str, model: &str, url: &str| Service {
+            api_key: Some(key.into()),
+            model: Some(model.to_owned()),
+            base_url: Some(url.to_owned()),
+        };
+        Settings {
+            embedder: Embedder { kind: Some(kind), ..Embedder::default() },
+            openai: service("sk-openai", "gpt-4", "http://openai"),
+            cohere: service("cohere", "embed-english-v3.0", "http://cohere"),
+            ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn the_variables_of_the_specifications_are_for_their_providers() {
+        let cohere = remote(EmbedderKind::Cohere).remote_embedder().unwrap();
+        assert_eq!(cohere.model, "embed-english-v3.0");
+        assert_eq!(cohere.base_url.as_deref(), Some("http://cohere"));
+        let openai = remote(EmbedderKind::OpenAi).remote_embedder().unwrap();
+        assert_eq!(openai.model, "text-embedding-3-small", "OPENAI_MODEL is no embedder");
+        assert_eq!(openai.base_url.as_deref(), Some("http://openai"));
+        let ollama = remote(EmbedderKind::Ollama).remote_embedder().unwrap();
+        assert!(ollama.api_key.is_none() && ollama.base_url.is_none(), "other providers' keys stay home");
+    }
+
+    #[test]
+    fn the_embedders_own_settings_win() {
+        let mut settings = remote(EmbedderKind::OpenAi);
+        settings.embedder.base_url = Some("http://own".to_owned());
+        settings.embedder.model = Some("own".to_owned());
+        let own = settings.remote_embedder().unwrap();
+        assert_eq!((own.base_url.as_deref(), own.model.as_str()), (Some("http://own"), "own"));
+    }
+
+    #[test]
+    fn a_key_alone_changes_nothing() {
+        assert!(remote(EmbedderKind::Local).remote_embedder().is_none());
+    }
+}
