@@ -431,3 +431,6 @@ impl Index for QdrantIndex {
         Ok(self.collection().await?.description.version.clone())
     }
 }
+
+#[cfg(test)]
+mod tests;

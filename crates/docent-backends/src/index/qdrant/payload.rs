@@ -1,7 +1,7 @@
 //! What points carry: Docent's own fields, and those of the systems it replaces.
 //!
 //! A collection somebody else made is understood by looking at some of its points: each role
-//! (text, address, title …) is played by the first field of its usual names that the points
+//! (text, address, title …) is played by the one of its usual names that most points
 //! have. Whatever is configured wins.
 //!
 //! Invariant: a passage read from a point has a text; all else may be missing.
@@ -75,8 +75,11 @@ impl Fields {
     /// What the points have, where nothing is `pinned`.
     pub fn recognise(points: &[Value], pinned: &Self) -> Self {
         let find = |pinned: &Option<String>, names: &[&str], fits: fn(&Value) -> bool| {
-            let present = |name: &&&str| points.iter().any(|point| look_up(point, name).is_some_and(fits));
-            pinned.clone().or_else(|| names.iter().find(present).map(|name| (*name).to_owned()))
+            let have =
+                |name: &str| points.iter().filter(|point| look_up(point, name).is_some_and(fits)).count();
+            // Of names that equally many points have, the likelier comes first.
+            let found = names.iter().rev().max_by_key(|name| have(name)).filter(|name| have(name) > 0);
+            pinned.clone().or_else(|| found.map(|name| (*name).to_owned()))
         };
         let words = |value: &Value| value.as_str().is_some_and(|text| !text.trim().is_empty());
         let list = |value: &Value| value.is_array() || value.is_string();

@@ -1,0 +1,488 @@
+//! The index on a server. The contract runs against a real Qdrant where one is named.
+
+use std::collections::BTreeMap;
+
+use docent_core::embed::{EmbedderId, Vector};
+use docent_core::index::Filter as Restriction;
+use docent_core::testing::{LetterEmbedder, chunk, index_contract};
+use qdrant_client::Qdrant;
+use qdrant_client::qdrant::{
+    CreateCollectionBuilder, Distance, NamedVectors, PointStruct, UpsertPointsBuilder, VectorParamsBuilder,
+    VectorsConfigBuilder,
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::*;
+use crate::index::embedded::EmbeddedIndex;
+use crate::index::embedded::build::build_in_memory;
+use crate::index::parts::{PageRecord, Parts};
+use crate::index::shelf::Shelf;
+use crate::testing::scripted_qdrant::{Fault, ScriptedQdrant, When};
+
+/// The parts of a book of these chunks, with the letters' vectors.
+fn with_parts<T>(chunks: &[(Chunk, Vector)], use_them: impl FnOnce(&Parts<'_>) -> T) -> T {
+    let (chunks, vectors): (Vec<Chunk>, Vec<Vector>) = chunks.iter().cloned().unzip();
+    let mut pages: Vec<PageRecord> = Vec::new();
+    for chunk in &chunks {
+        match pages.last_mut() {
+            Some(page) if page.id == chunk.document_id => page.chunks += 1,
+            _ => pages.push(PageRecord {
+                id: chunk.document_id.clone(),
+                url: chunk.url.clone(),
+                title: chunk.page_title.clone(),
+                module: chunk.module_name.clone(),
+                chunks: 1,
+                sections: BTreeMap::from([("0".to_owned(), chunk.content.clone())]),
+            }),
+        }
+    }
+    use_them(&Parts {
+        embedder: EmbedderId { name: "test/letters".into(), width: 26 },
+        language: Language::default(),
+        pages: &pages,
+        keys: &(1..=chunks.len() as u128).collect::<Vec<_>>(),
+        chunks: &chunks,
+        vectors: &vectors.concat(),
+        labels: BTreeMap::from([("m".to_owned(), "Module M".to_owned())]),
+        sources: Vec::new(),
+        created_at: "2026-01-01T00:00:00Z".into(),
+    })
+}
+
+fn with_vectors(chunks: Vec<Chunk>) -> Vec<(Chunk, Vector)> {
+    let vector = |chunk: Chunk| {
+        let vector = LetterEmbedder::vector(&chunk.embedded_text());
+        (chunk, vector)
+    };
+    chunks.into_iter().map(vector).collect()
+}
+
+async fn publish(index: &QdrantIndex, chunks: &[(Chunk, Vector)]) -> Result<String, IndexError> {
+    // The parts borrow from the closure's caller, so the work is polled inside of it.
+    let handle = tokio::runtime::Handle::current();
+    tokio::task::block_in_place(|| {
+        with_parts(chunks, |parts| handle.block_on(index.publish(parts, &|_, _| ())))
+    })
+}
+
+/// A double, with little patience.
+fn settings(server: &ScriptedQdrant, collection: &str) -> Settings {
+    let mut address = Server::new(server.url(), None);
+    address.patience = Duration::from_millis(500);
+    address.timeout = Duration::from_secs(2);
+    Settings::new(address, collection)
+}
+
+fn index(server: &ScriptedQdrant) -> QdrantIndex {
+    QdrantIndex::new(settings(server, "book")).unwrap()
+}
+
+async fn lexical(index: &dyn Index, text: &str) -> Result<Vec<String>, IndexError> {
+    let query = IndexQuery { text, vector: None, filter: &Restriction::default(), depth: 5 };
+    Ok(index.search(&query).await?.lexical.iter().map(|hit| hit.chunk.content.clone()).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_keeps_the_contract_of_an_index() {
+    let real = std::env::var("DOCENT_TEST_QDRANT_URL").ok();
+    let double = ScriptedQdrant::start().await.unwrap();
+    let key = std::env::var("DOCENT_TEST_QDRANT_API_KEY").ok().map(Into::into);
+    let server = match &real {
+        Some(url) => {
+            eprintln!("the contract of an index runs against the real Qdrant at {url}");
+            Server::new(url, key)
+        }
+        None => {
+            eprintln!(
+                "the contract of an index runs against the double (set DOCENT_TEST_QDRANT_URL for a real one)"
+            );
+            Server::new(double.url(), None)
+        }
+    };
+    let alias = format!("docent-test-{}", Uuid::new_v4().simple());
+    let settings = Settings::new(server, alias.as_str());
+    index_contract(async |chunks| {
+        let index = QdrantIndex::new(settings.clone()).unwrap();
+        publish(&index, &chunks).await.unwrap();
+        Arc::new(index) as Arc<dyn Index>
+    })
+    .await;
+    let index = QdrantIndex::new(settings).unwrap();
+    for name in index.collections().await.unwrap().into_iter().filter(|name| name.starts_with(&alias)) {
+        index.connection.write(|client| client.delete_collection(name.as_str())).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_is_one_round_trip() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    let index = index(&server);
+    publish(&index, &with_vectors(vec![chunk("a", 0, "A node."), chunk("b", 0, "A topic.")])).await.unwrap();
+    index.describe().await.unwrap();
+    server.forget_calls();
+    let vector = LetterEmbedder::vector("node");
+    let query =
+        IndexQuery { text: "node zebra", vector: Some(&vector), filter: &Restriction::default(), depth: 5 };
+    index.search(&query).await.unwrap();
+    let calls: Vec<&str> = server.calls().iter().map(|(name, _)| *name).collect();
+    assert_eq!(calls, ["Points/QueryBatch"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keywords_score_as_in_the_embedded_index() {
+    let text = [
+        "node graph topic",
+        "A node is a node.",
+        "The graph of nodes and topics, at length: it is long.",
+        "pasta",
+    ];
+    let chunks = (0..40)
+        .map(|number| {
+            chunk(&format!("p{number}"), 0, &format!("{} {number}", text[number % 4].repeat(1 + number / 9)))
+        })
+        .collect();
+    let chunks = with_vectors(chunks);
+    let server = ScriptedQdrant::start().await.unwrap();
+    let here = index(&server);
+    publish(&here, &chunks).await.unwrap();
+    let there =
+        EmbeddedIndex::in_memory(with_parts(&chunks, |parts| build_in_memory("memory", parts)).unwrap());
+    for question in ["What is a node?", "the graph of topics", "pasta 7", "zebra node", ""] {
+        for module in [None, Some("m".to_owned())] {
+            let filter = Restriction { module };
+            let query = IndexQuery { text: question, vector: None, filter: &filter, depth: 20 };
+            let (a, b) = (here.search(&query).await.unwrap(), there.search(&query).await.unwrap());
+            let scores = |found: &Candidates| -> Vec<(String, i32)> {
+                found
+                    .lexical
+                    .iter()
+                    .map(|hit| (hit.chunk.document_id.clone(), (hit.score * 1e3) as i32))
+                    .collect()
+            };
+            let (a_scores, b_scores) = (scores(&a), scores(&b));
+            // Which of equal passages make the cut is left to the server.
+            let last = b_scores.last().map_or(0, |(_, score)| *score);
+            let above = |scores: &[(String, i32)]| -> Vec<(String, i32)> {
+                scores.iter().filter(|(_, score)| *score > last).cloned().collect()
+            };
+            assert_eq!(above(&a_scores), above(&b_scores), "{question}");
+            assert_eq!(a_scores.len(), b_scores.len(), "{question}");
+            assert_eq!(a.terms.len(), b.terms.len());
+            for ((term, weight), (other, expected)) in a.terms.iter().zip(&b.terms) {
+                assert_eq!(term, other);
+                assert!((weight - expected).abs() < 1e-3, "{term}: {weight} {expected}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_move_to_a_new_generation_and_old_ones_go() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    let (writer, reader) = (index(&server), index(&server));
+    assert!(matches!(reader.describe().await, Err(IndexError::Empty)));
+    let mut names = Vec::new();
+    for word in ["old", "new", "newest"] {
+        names.push(
+            publish(&writer, &with_vectors(vec![chunk("page", 0, &format!("{word} node"))])).await.unwrap(),
+        );
+        reader.forget();
+        assert_eq!(lexical(&reader, "node").await.unwrap(), [format!("{word} node")]);
+    }
+    let mut expected = names[1..].to_vec();
+    expected.sort();
+    assert_eq!(writer.collections().await.unwrap(), expected, "the one before stays for readers under way");
+    // The same book again is the same generation.
+    let same = publish(&writer, &with_vectors(vec![chunk("page", 0, "newest node")])).await.unwrap();
+    assert_eq!(same, names[2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_whose_generation_was_removed_finds_the_new_one() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    let (writer, reader) = (index(&server), index(&server));
+    publish(&writer, &with_vectors(vec![chunk("page", 0, "first node")])).await.unwrap();
+    lexical(&reader, "node").await.unwrap();
+    for word in ["second", "third"] {
+        publish(&writer, &with_vectors(vec![chunk("page", 0, &format!("{word} node"))])).await.unwrap();
+    }
+    assert_eq!(lexical(&reader, "node").await.unwrap(), ["third node"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_book_comes_back_as_it_went() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    let index = index(&server);
+    let mut twice = chunk("a", 0, "The same passage twice.");
+    twice.id = Uuid::nil();
+    let again = Chunk { index: 1, ..twice.clone() };
+    let mut titled = chunk("b", 0, "A topic.");
+    titled.heading = Some("Topics".to_owned());
+    titled.heading_hierarchy = vec!["Parts".to_owned(), "Topics".to_owned()];
+    let chunks = with_vectors(vec![twice, again, titled]);
+    publish(&index, &chunks).await.unwrap();
+    let taken = index.take().await.unwrap();
+    with_parts(&chunks, |parts| {
+        assert_eq!(taken.chunks, parts.chunks);
+        assert_eq!(taken.pages, parts.pages);
+        assert_eq!(taken.keys, parts.keys);
+        assert_eq!(taken.labels, BTreeMap::from([("m".to_owned(), "Module M".to_owned())]));
+        assert_eq!(taken.embedder, parts.embedder);
+        for (a, b) in taken.vectors.iter().zip(parts.vectors) {
+            assert!((a - b).abs() < 1e-6);
+        }
+    });
+    let published = index.published().await.unwrap().unwrap();
+    assert_eq!(published.pages, taken.pages);
+    assert_eq!(index.vectors().await.unwrap().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_fails_for_a_moment_is_tried_again() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    let index = index(&server);
+    for fault in [Fault::Unavailable, Fault::CutAfter, Fault::CutBefore, Fault::Deadline, Fault::Internal] {
+        server.fault("Upsert", When::Every(3), fault);
+        let chunks = (0..300).map(|number| chunk(&format!("p{number}"), 0, "node")).collect();
+        publish(&index, &with_vectors(chunks)).await.unwrap();
+        server.heal();
+        server.fault("QueryBatch", When::Next(1), Fault::Unavailable);
+        assert_eq!(lexical(&index, "node").await.unwrap().len(), 5);
+        server.heal();
+    }
+    assert_eq!(index.describe().await.unwrap().chunks, 300);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_asks_for_patience_gets_it() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    let mut settings = settings(&server, "book");
+    settings.server.patience = Duration::from_secs(10);
+    let index = QdrantIndex::new(settings).unwrap();
+    server.fault("Upsert", When::Next(1), Fault::RateLimited { retry_after: 1 });
+    let begun = Instant::now();
+    publish(&index, &with_vectors(vec![chunk("a", 0, "node")])).await.unwrap();
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_gone_is_an_error_that_says_so_and_recovers() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    let index = index(&server);
+    publish(&index, &with_vectors(vec![chunk("a", 0, "node")])).await.unwrap();
+    lexical(&index, "node").await.unwrap();
+    server.stop();
+    let error = lexical(&index, "node").await.unwrap_err();
+    assert!(matches!(error, IndexError::Unavailable(_)), "{error}");
+    assert!(error.to_string().contains(&server.url()), "{error}");
+    server.restart().await.unwrap();
+    assert_eq!(lexical(&index, "node").await.unwrap(), ["node"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_server_is_given_up() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    let mut settings = settings(&server, "book");
+    settings.server.timeout = Duration::from_millis(200);
+    let index = QdrantIndex::new(settings).unwrap();
+    publish(&index, &with_vectors(vec![chunk("a", 0, "node")])).await.unwrap();
+    server.fault("QueryBatch", When::From(1), Fault::Slow(Duration::from_secs(30)));
+    let error = lexical(&index, "node").await.unwrap_err();
+    assert!(matches!(error, IndexError::Unavailable(_)), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_publish_goes_on_where_it_was() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    let index = index(&server);
+    publish(&index, &with_vectors(vec![chunk("old", 0, "old node")])).await.unwrap();
+    let chunks = with_vectors((0..1000).map(|number| chunk(&format!("p{number}"), 0, "new node")).collect());
+    server.fault("Upsert", When::From(5), Fault::Unavailable);
+    let error = publish(&index, &chunks).await.unwrap_err();
+    assert!(matches!(error, IndexError::Unavailable(_)), "{error}");
+    server.heal();
+    assert_eq!(lexical(&index, "node").await.unwrap(), ["old node"], "readers still have the old book");
+    server.forget_calls();
+    publish(&index, &chunks).await.unwrap();
+    // Three of eight batches were there; pages and the manifest come on top.
+    let upserts = server.count("Upsert");
+    assert!((5 + 8..=5 + 8 + 3).contains(&upserts), "{upserts}");
+    index.forget();
+    assert_eq!(index.describe().await.unwrap().chunks, 1000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_is_sent_and_never_told() {
+    let server = ScriptedQdrant::start_with_key("key-that-is-secret").await.unwrap();
+    let mut settings = settings(&server, "book");
+    settings.server.api_key = Some("key-that-is-secret".into());
+    publish(&QdrantIndex::new(settings.clone()).unwrap(), &with_vectors(vec![chunk("a", 0, "node")]))
+        .await
+        .unwrap();
+    settings.server.api_key = Some("key-that-is-wrong".into());
+    let error = QdrantIndex::new(settings).unwrap().describe().await.unwrap_err();
+    assert!(matches!(error, IndexError::Unusable(_)));
+    let told = format!("{error} {error:?}");
+    assert!(told.contains("QDRANT_API_KEY") && !told.contains("key-that"), "{told}");
+}
+
+/// A collection as another system would make it.
+async fn foreign(server: &ScriptedQdrant, name: &str, payloads: &[Value]) -> Qdrant {
+    let client = Qdrant::from_url(&server.url()).skip_compatibility_check().build().unwrap();
+    let request =
+        CreateCollectionBuilder::new(name).vectors_config(VectorParamsBuilder::new(26, Distance::Cosine));
+    client.create_collection(request).await.unwrap();
+    let points: Vec<PointStruct> = payloads
+        .iter()
+        .enumerate()
+        .map(|(number, payload)| {
+            let text = payload.to_string();
+            let fields = payload.as_object().cloned().unwrap_or_default();
+            PointStruct::new(number as u64, LetterEmbedder::vector(&text), payload::payload(fields))
+        })
+        .collect();
+    if !points.is_empty() {
+        client.upsert_points(UpsertPointsBuilder::new(name, points).wait(true)).await.unwrap();
+    }
+    client
+}
+
+/// The five shapes of the specifications, the same passage in each.
+fn shapes() -> [Value; 5] {
+    let (text, url) = ("A node is a participant in the graph.", "https://x.org/docs/module-1/nodes");
+    [
+        json!({"url": url, "title": "Nodes", "heading": "What is a node?", "text": text, "chunk_index": 0}),
+        json!({"chunk_text": text, "source_url": url, "chapter_id": "module-1/nodes", "module_name": "Module 1",
+               "heading_hierarchy": ["Nodes", "What is a node?"], "token_count": 9, "chunk_index": 0}),
+        json!({"content": text, "url": url, "chunk_id": "nodes-0", "document_id": "nodes", "title": "Nodes",
+               "chunk_index": 0, "created_at": "2026-01-01T00:00:00Z"}),
+        json!({"chunk_text": text, "source_url": url, "page_title": "Nodes", "section_heading": "What is a node?",
+               "breadcrumb": "Nodes > What is a node?", "chunk_index": 0}),
+        json!({"content": text, "page_url": url, "page_title": "Nodes", "heading": "What is a node?",
+               "module": "module-1", "chunk_index": 0}),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_shape_of_the_specifications_is_understood() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    for (number, shape) in shapes().into_iter().enumerate() {
+        let name = format!("textbook-{number}");
+        let other = shape.to_string().replace("A node is a participant in the graph.", "Boil the pasta.");
+        let other = serde_json::from_str(
+            &other.replace("module-1/nodes", "module-2/pasta").replace("\"nodes\"", "\"pasta\""),
+        )
+        .unwrap();
+        foreign(&server, &name, &[shape, other]).await;
+        let index = QdrantIndex::new(settings(&server, &name)).unwrap();
+        let description = index.describe().await.unwrap();
+        assert!(description.embedder.is_unknown() && description.embedder.width == 26);
+        assert_eq!(description.chunks, 2, "shape {number}");
+        let vector = LetterEmbedder::vector("A node is a participant in the graph.");
+        let query = IndexQuery {
+            text: "What is a participant?",
+            vector: Some(&vector),
+            filter: &Restriction::default(),
+            depth: 5,
+        };
+        let found = index.search(&query).await.unwrap();
+        let hit = &found.lexical[0].chunk;
+        assert_eq!(hit.content, "A node is a participant in the graph.", "shape {number}");
+        assert_eq!(hit.url, "https://x.org/docs/module-1/nodes", "shape {number}");
+        assert_eq!(hit.page_title, "Nodes", "shape {number}");
+        if number != 2 {
+            assert_eq!(hit.heading.as_deref(), Some("What is a node?"), "shape {number}");
+        }
+        let module = ["", "Module 1", "", "", "module-1"][number];
+        assert_eq!(hit.module_name, module, "shape {number}");
+        let page = index.page(&hit.document_id).await.unwrap();
+        assert_eq!(page.len(), 1, "shape {number}");
+        assert!(index.explain().await.unwrap().contains("only read"));
+    }
+    // Everything went without a write of Docent's.
+    let writes = ["SetPayload", "Delete", "UpdateAliases", "CreateFieldIndex"];
+    assert!(writes.iter().all(|rpc| server.count(rpc) == 0));
+    assert_eq!((server.count("Upsert"), server.count("Create")), (5, 5));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_can_be_pinned_and_reach_into_objects() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    let payload = json!({"body": {"words": "A node."}, "text": "wrong", "where": "https://x.org/a#b"});
+    foreign(&server, "odd", &[payload]).await;
+    let mut settings = settings(&server, "odd");
+    settings.fields.text = Some("body.words".to_owned());
+    settings.fields.url = Some("where".to_owned());
+    let index = QdrantIndex::new(settings).unwrap();
+    let outline = index.outline().await.unwrap();
+    assert_eq!(outline[0].url, "https://x.org/a");
+    assert_eq!(index.page("https://x.org/a").await.unwrap()[0].content, "A node.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_nobody_understands_says_what_it_has() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    foreign(&server, "odd", &[json!({"colour": "red", "size": 3})]).await;
+    let error = QdrantIndex::new(settings(&server, "odd")).unwrap().describe().await.unwrap_err().to_string();
+    assert!(error.contains("colour, size") && error.contains("qdrant.fields.text"), "{error}");
+    let client = foreign(&server, "many", &[]).await;
+    client.delete_collection("many").await.unwrap();
+    let mut vectors = VectorsConfigBuilder::default();
+    vectors.add_named_vector_params("small", VectorParamsBuilder::new(26, Distance::Euclid));
+    vectors.add_named_vector_params("large", VectorParamsBuilder::new(64, Distance::Cosine));
+    client.create_collection(CreateCollectionBuilder::new("many").vectors_config(vectors)).await.unwrap();
+    let named = NamedVectors::default().add_vector("small", LetterEmbedder::vector("a node"));
+    let point =
+        PointStruct::new(1, named, payload::payload(json!({"text": "a node"}).as_object().cloned().unwrap()));
+    client.upsert_points(UpsertPointsBuilder::new("many", vec![point]).wait(true)).await.unwrap();
+    let mut settings = settings(&server, "many");
+    let error = QdrantIndex::new(settings.clone()).unwrap().describe().await.unwrap_err().to_string();
+    assert!(error.contains("large, small") && error.contains("qdrant.vector"), "{error}");
+    // Distances of unit vectors are told as cosines.
+    settings.vector = Some("small".to_owned());
+    let index = QdrantIndex::new(settings).unwrap();
+    let vector = LetterEmbedder::vector("a node");
+    let query = IndexQuery { text: "", vector: Some(&vector), filter: &Restriction::default(), depth: 5 };
+    assert!((index.search(&query).await.unwrap().dense[0].score - 1.0).abs() < 1e-3);
+    // Without a vector such a collection cannot be searched.
+    let error = lexical(&index, "node").await.unwrap_err().to_string();
+    assert!(error.contains("only be searched by vectors"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_docent_did_not_make_is_never_changed() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    foreign(&server, "book", &[shapes()[0].clone()]).await;
+    // Looks like a generation, and is none.
+    foreign(&server, "mine-0123456789abcdef", &[shapes()[0].clone()]).await;
+    let chunks = with_vectors(vec![chunk("a", 0, "node")]);
+    let error = publish(&index(&server), &chunks).await.unwrap_err();
+    assert!(matches!(&error, IndexError::Unusable(_)));
+    assert!(error.to_string().contains("never changed"), "{error}");
+    let mine = QdrantIndex::new(settings(&server, "mine")).unwrap();
+    publish(&mine, &chunks).await.unwrap();
+    publish(&mine, &with_vectors(vec![chunk("b", 0, "node")])).await.unwrap();
+    publish(&mine, &with_vectors(vec![chunk("c", 0, "node")])).await.unwrap();
+    assert!(mine.collections().await.unwrap().contains(&"mine-0123456789abcdef".to_owned()));
+    assert_eq!(server.count("Points/Delete"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_is_laid_out_as_configured() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    let mut settings = settings(&server, "book");
+    settings.layout =
+        Layout { shards: Some(6), replicas: Some(2), quantization: Quantization::Scalar, on_disk: true };
+    let index = QdrantIndex::new(settings).unwrap();
+    publish(&index, &with_vectors(vec![chunk("a", 0, "node")])).await.unwrap();
+    let info = collection::info(&index.connection, "book").await.unwrap();
+    let config = info.config.unwrap();
+    let params = config.params.unwrap();
+    assert_eq!((params.shard_number, params.replication_factor), (6, Some(2)));
+    assert!(config.quantization_config.is_some());
+    assert!(params.sparse_vectors_config.unwrap().map.contains_key("keywords"));
+    let mut indexed: Vec<&String> = info.payload_schema.keys().collect();
+    indexed.sort();
+    assert_eq!(indexed, ["docent", "document_id", "module_name"]);
+}
