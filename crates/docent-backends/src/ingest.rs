@@ -114,7 +114,6 @@ pub async fn ingest(
     plan: &Plan,
     progress: &dyn Progress,
 ) -> Result<Report, IngestError> {
-    fs::create_dir_all(folder).map_err(|error| disk("cannot create", folder, error))?;
     let _lock = lock(folder)?;
 
     progress.step("reading");
@@ -179,7 +178,8 @@ pub async fn ingest(
 }
 
 /// Held while an ingest writes; readers do not need it.
-fn lock(folder: &Path) -> Result<File, IngestError> {
+pub(crate) fn lock(folder: &Path) -> Result<File, IngestError> {
+    fs::create_dir_all(folder).map_err(|error| disk("cannot create", folder, error))?;
     let path = folder.join("ingest.lock");
     let file = File::create(&path).map_err(|error| disk("cannot create", &path, error))?;
     match file.try_lock() {

@@ -4,6 +4,7 @@
 
 pub mod source;
 pub mod embed;
+pub mod export;
 pub mod index;
 pub mod ingest;
 pub mod generate;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::settings::IndexKind;
+
 /// A tutor that lives in a book: finds, in a textbook or a documentation site, the passages that answer a question.
 #[derive(Debug, Parser)]
 #[command(name = "docent", version, propagate_version = true, max_term_width = 100)]
@@ -56,6 +58,8 @@ pub enum Color {
 pub enum Command {
     /// Read a book into the index
     Ingest(Ingest),
+    /// Move the book to another index: its vectors go along, nothing is embedded again
+    Export(Export),
     /// Find the passages for a question
     Search(Search),
     /// Answer a question from the book, with citations
@@ -102,6 +106,14 @@ pub struct Ingest {
     /// The book's language, as a two-letter code [default: detected]
     #[arg(long, value_name = "CODE")]
     pub language: Option<String>,
+}
+
+/// `docent export`
+#[derive(Debug, Args)]
+pub struct Export {
+    /// Where to: `qdrant` (from the data folder) or `embedded` (back from Qdrant)
+    #[arg(long, value_enum, value_name = "INDEX")]
+    pub to: IndexKind,
 }
 
 /// `docent search`

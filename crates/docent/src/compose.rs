@@ -164,6 +164,16 @@ async fn missing_collection(name: &str, index: &QdrantIndex) -> Failure {
         .hint("run `docent ingest FOLDER`, or set QDRANT_COLLECTION_NAME")
 }
 
+/// Who made the vectors of a collection that does not say; none where it does.
+pub async fn maker(settings: &Settings) -> Result<Option<EmbedderId>, Failure> {
+    let description = qdrant(settings)?.describe().await.map_err(index_failure)?;
+    if !description.embedder.is_unknown() {
+        return Ok(None);
+    }
+    let embedder = embedder(&settings.fitting(&description.embedder)?).await?;
+    Ok(matching(embedder, &description)?.map(|embedder| embedder.id().clone()))
+}
+
 /// Where an ingest puts the book.
 pub fn shelf(settings: &Settings) -> Result<Box<dyn Shelf>, Failure> {
     shelf_of(settings, settings.index_kind())

@@ -59,6 +59,7 @@ fn run(cli: Cli, output: Output) -> Result<(), Failure> {
             Command::Mcp => commands::mcp::run(&settings, &output).await,
             Command::Report(arguments) => commands::report::run(&settings, arguments, &output).await,
             Command::Key(arguments) => commands::key::run(&arguments, &output),
+            Command::Export(arguments) => commands::export::run(&settings, &arguments, &output).await,
             Command::Status => commands::status::run(&settings, &output).await,
             Command::Modules => commands::modules::run(&settings, &output).await,
             Command::Doctor => Ok(()),

@@ -5,13 +5,14 @@ use std::time::Instant;
 
 use docent_backends::index::embedded::generation;
 use docent_core::embed::{EmbedderId, Purpose};
+use docent_core::index::{Index, IndexError};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
 use crate::compose;
 use crate::exit::{Exit, Failure};
 use crate::output::{BAD, GOOD, Output, STRONG, WARN};
-use crate::settings::Settings;
+use crate::settings::{IndexKind, Settings};
 
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -81,12 +82,17 @@ fn show(finding: &Finding, output: &Output) -> Result<(), Failure> {
 }
 
 async fn examine(settings: &Settings) -> Vec<Finding> {
-    let (embedder, id) = embedder(settings).await;
-    let mut findings = vec![configuration(), embedder];
+    let mut findings = vec![configuration()];
     match settings.data_dir() {
         Ok(folder) => {
             findings.push(permissions(&folder));
-            findings.push(index(&folder.join("index"), id));
+            match settings.index_kind() {
+                IndexKind::Embedded => {
+                    let (embedder, id) = embedder(settings).await;
+                    findings.extend([embedder, index(&folder.join("index"), id)]);
+                }
+                IndexKind::Qdrant => findings.extend(on_server(settings).await),
+            }
         }
         Err(failure) => findings.push(Finding::bad("data folder", failure)),
     }
@@ -180,6 +186,51 @@ fn index(folder: &Path, configured: Option<EmbedderId>) -> Finding {
     }
 }
 
+/// The server, the collection and how it is understood, and the embedder that fits it.
+async fn on_server(settings: &Settings) -> Vec<Finding> {
+    let index = match compose::qdrant(settings) {
+        Ok(index) => index,
+        Err(failure) => return vec![Finding::bad("qdrant", failure)],
+    };
+    let server = match index.server_version().await {
+        Ok(version) => Finding::good("qdrant", format!("the server answers, version {version}")),
+        Err(error) => return vec![Finding::bad("qdrant", compose::index_failure(error))],
+    };
+    let (found, vectors) = match index.describe().await {
+        Ok(description) => (index.explain().await, Some(description)),
+        Err(error) => (Err(error), None),
+    };
+    let collection = match found {
+        Ok(explained) => Finding::good("index", explained),
+        Err(IndexError::Empty) if settings.qdrant.collection_name.is_none() => Finding::warning(
+            "index",
+            "no book ingested: the sample book answers",
+            "run `docent ingest FOLDER`",
+        ),
+        Err(error) => Finding::bad("index", compose::index_failure(error)),
+    };
+    let fitting = match &vectors {
+        Some(description) => settings.fitting(&description.embedder),
+        None => Ok(settings.clone()),
+    };
+    let (embedder, id) = match fitting {
+        Ok(settings) => embedder(&settings).await,
+        Err(failure) => (Finding::bad("embedder", failure), None),
+    };
+    let mut findings = vec![server, collection, embedder];
+    if let (Some(id), Some(description)) = (id, vectors)
+        && description.embedder.width > 0
+        && !description.embedder.accepts(&id)
+    {
+        let message = format!("its vectors were made with {}, but {id} is configured", description.embedder);
+        findings.push(Finding::bad(
+            "index",
+            Failure::new(Exit::NotConfigured, message).hint("configure the embedder that made them"),
+        ));
+    }
+    findings
+}
+
 /// Keys are judged by their shape alone, and never shown.
 fn keys(settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -224,20 +275,5 @@ fn keys(settings: &Settings) -> Vec<Finding> {
         &|key| key.len() >= 16 && plain(key),
         "have at least 16 letters and digits",
     );
-    if let Some(url) = &settings.qdrant.url {
-        let sound = url.starts_with("http://") || url.starts_with("https://");
-        findings.push(if sound {
-            Finding::good(
-                "qdrant",
-                "QDRANT_URL is an address; this version keeps its index in the data folder",
-            )
-        } else {
-            Finding::warning(
-                "qdrant",
-                "QDRANT_URL is not an address",
-                "it should start with http:// or https://",
-            )
-        });
-    }
     findings
 }

@@ -77,7 +77,8 @@ fn language(settings: &Settings, arguments: &Ingest) -> Result<Option<Language>,
     code.map(|code| code.parse().map_err(Failure::usage)).transpose()
 }
 
-fn explain(error: IngestError) -> Failure {
+/// An ingest error as the user sees it.
+pub fn explain(error: IngestError) -> Failure {
     match error {
         IngestError::Index(error) => compose::index_failure(error),
         IngestError::Embed(error) => compose::embed_failure(error)
@@ -131,14 +132,15 @@ fn passages(report: &Report) -> String {
 }
 
 /// Progress on a terminal; silence elsewhere.
-struct Bars {
+pub struct Bars {
     visible: bool,
     step: Mutex<String>,
     bar: Mutex<Option<ProgressBar>>,
 }
 
 impl Bars {
-    fn new(output: &Output) -> Self {
+    /// Nothing to see yet.
+    pub fn new(output: &Output) -> Self {
         Self { visible: output.watched() && !output.json, step: Mutex::default(), bar: Mutex::new(None) }
     }
 

@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 pub mod ingest;
+pub mod export;
 pub mod search;
 pub mod ask;
 pub mod chat;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::compose;
 use crate::exit::Failure;
 use crate::output::{FAINT, Output, STRONG};
-use crate::settings::Settings;
+use crate::settings::{IndexKind, Settings};
 
 #[derive(Serialize)]
 struct Status<'a> {
@@ -24,10 +24,15 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let book = compose::book(settings).await?;
     let folder = settings.index_folder()?;
     let description = &book.description;
+    let on_disk = !book.is_sample && settings.index_kind() == IndexKind::Embedded;
     let status = Status {
         sample: book.is_sample,
-        index: if book.is_sample { "inside the program".to_owned() } else { folder.display().to_string() },
-        bytes: if book.is_sample { 0 } else { folder_size(&folder) },
+        index: match settings.index_kind() {
+            _ if book.is_sample => "inside the program".to_owned(),
+            IndexKind::Embedded => folder.display().to_string(),
+            IndexKind::Qdrant => settings.qdrant.url.clone().unwrap_or_default(),
+        },
+        bytes: if on_disk { folder_size(&folder) } else { 0 },
         description,
     };
     if output.json {
@@ -50,8 +55,10 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     line("modules", description.modules.keys().cloned().collect::<Vec<_>>().join(", "))?;
     line("language", description.language.to_string())?;
     line("embedder", description.embedder.to_string())?;
-    if !book.is_sample {
+    if on_disk {
         line("size", format!("{:.1} MB on disk", status.bytes as f64 / 1e6))?;
+    }
+    if !book.is_sample {
         line("sources", description.sources.join(", "))?;
     }
     Ok(())
