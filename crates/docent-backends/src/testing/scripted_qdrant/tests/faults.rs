@@ -1,0 +1,160 @@
+use std::time::{Duration, Instant};
+
+use qdrant_client::qdrant::points_client::PointsClient;
+use qdrant_client::qdrant::{CountPoints, CountPointsBuilder, UpsertPoints};
+use serde_json::json;
+use tonic::transport::{Channel, Endpoint};
+
+use super::*;
+
+/// The bare stub: unlike the client, it tries nothing twice.
+async fn stub(server: &ScriptedQdrant) -> PointsClient<Channel> {
+    let channel = Endpoint::from_shared(server.url()).unwrap().connect().await.unwrap();
+    PointsClient::new(channel).max_decoding_message_size(usize::MAX).max_encoding_message_size(usize::MAX)
+}
+
+fn upsert(id: u64) -> UpsertPoints {
+    UpsertPointsBuilder::new("book", [page(id, &[], &[], json!({}))]).wait(true).build()
+}
+
+async fn count(server: &ScriptedQdrant) -> u64 {
+    let request = CountPoints { collection_name: "book".to_owned(), ..Default::default() };
+    stub(server).await.count(request).await.unwrap().into_inner().result.unwrap().count
+}
+
+/// Faults hit the calls they were set for, and no others.
+#[tokio::test]
+async fn faults_are_counted() {
+    let (server, _client) = start_with_book().await;
+    let mut stub = stub(&server).await;
+    let mut outcomes = async |calls: u64| {
+        let mut outcomes = Vec::new();
+        for id in 0..calls {
+            outcomes.push(stub.upsert(upsert(id)).await.map_or_else(|status| status.code(), |_| Code::Ok));
+        }
+        outcomes
+    };
+    server.fault("Upsert", When::Next(2), Fault::Unavailable);
+    server.fault("Points/Delete", When::From(1), Fault::Internal);
+    assert_eq!(outcomes(3).await, [Code::Unavailable, Code::Unavailable, Code::Ok]);
+    server.heal();
+    server.fault("Upsert", When::Every(2), Fault::Internal);
+    assert_eq!(outcomes(4).await, [Code::Ok, Code::Internal, Code::Ok, Code::Internal]);
+    server.heal();
+    server.fault("Upsert", When::From(2), Fault::Status(Code::Aborted, "no".to_owned()));
+    assert_eq!(outcomes(3).await, [Code::Ok, Code::Aborted, Code::Aborted]);
+    server.heal();
+    assert_eq!(outcomes(1).await, [Code::Ok]);
+    assert_eq!(server.count("Upsert"), 11);
+}
+
+/// Over a rate limit the server says after how many seconds to come back, and the client reads it.
+#[tokio::test]
+async fn a_rate_limit_says_when_to_come_back() {
+    let (server, client) = start_with_book().await;
+    server.fault("Upsert", When::Next(1), Fault::RateLimited { retry_after: 7 });
+    match client.upsert_points(upsert(1)).await {
+        Err(QdrantError::ResourceExhaustedError { retry_after_seconds, .. }) => {
+            assert_eq!(retry_after_seconds, 7)
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(server.count("Upsert"), 1);
+}
+
+/// The client itself tries once more after `UNAVAILABLE` and `INTERNAL`, on a new connection.
+#[tokio::test]
+async fn the_client_tries_twice() {
+    let (server, client) = start_with_book().await;
+    server.fault("Upsert", When::Next(1), Fault::Unavailable);
+    client.upsert_points(upsert(1)).await.unwrap();
+    assert_eq!(server.count("Upsert"), 2);
+}
+
+/// A line that is cut before the work leaves nothing, one that is cut after it leaves everything,
+/// and the caller cannot tell which. The server has written an update down before its deadline.
+#[tokio::test]
+async fn a_cut_line_does_not_tell_what_was_done() {
+    let (server, _client) = start_with_book().await;
+    for (fault, stored) in [(Fault::CutBefore, 0), (Fault::CutAfter, 1), (Fault::Deadline, 2)] {
+        server.fault("Upsert", When::Next(1), fault.clone());
+        let mut caller = stub(&server).await;
+        let mut other = stub(&server).await;
+        let lost = caller.upsert(upsert(stored)).await.unwrap_err();
+        let expected = if matches!(fault, Fault::Deadline) { Code::DeadlineExceeded } else { lost.code() };
+        assert!(lost.code() == expected && lost.code() != Code::Ok, "{lost:?}");
+        let request = CountPoints { collection_name: "book".to_owned(), ..Default::default() };
+        let count = other.count(request).await.unwrap().into_inner().result.unwrap().count;
+        assert_eq!(count, stored, "{fault:?}");
+    }
+}
+
+/// A slow call takes its time, others do not wait for it.
+#[tokio::test]
+async fn a_slow_call_keeps_nobody_else_waiting() {
+    let (server, _client) = start_with_book().await;
+    server.fault("Upsert", When::Next(1), Fault::Slow(Duration::from_millis(400)));
+    let (mut slow, began) = (stub(&server).await, Instant::now());
+    let slow = tokio::spawn(async move { slow.upsert(upsert(1)).await });
+    while server.count("Upsert") == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(count(&server).await, 0);
+    slow.await.unwrap().unwrap();
+    assert!(began.elapsed() >= Duration::from_millis(400));
+    assert_eq!(count(&server).await, 1);
+}
+
+/// A killed server drops every call and connection at once; after a restart on the same port it has
+/// what it had acknowledged, and the same client goes on.
+#[tokio::test]
+async fn it_can_be_killed_and_brought_back() {
+    let (server, client) = start_with_book().await;
+    client.upsert_points(upsert(1)).await.unwrap();
+    server.fault("Upsert", When::Next(1), Fault::Slow(Duration::from_secs(60)));
+    let mut caller = stub(&server).await;
+    let waiting = tokio::spawn(async move { caller.upsert(upsert(2)).await });
+    while server.count("Upsert") < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    server.stop();
+    let lost = tokio::time::timeout(Duration::from_secs(5), waiting).await.unwrap().unwrap();
+    assert!(lost.is_err());
+    assert!(Endpoint::from_shared(server.url()).unwrap().connect().await.is_err());
+    assert!(client.count(CountPointsBuilder::new("book")).await.is_err());
+    let url = server.url();
+    server.restart().await.unwrap();
+    assert_eq!(server.url(), url);
+    assert_eq!(client.count(CountPointsBuilder::new("book")).await.unwrap().result.unwrap().count, 1);
+    client.upsert_points(upsert(2)).await.unwrap();
+    assert_eq!(count(&server).await, 2);
+}
+
+/// A server with a key lets nobody in without it, except to ask for its health.
+#[tokio::test]
+async fn a_key_is_asked_for() {
+    let server = ScriptedQdrant::start_with_key("secret").await.unwrap();
+    let stranger = connect(&server);
+    stranger.health_check().await.unwrap();
+    assert_refused(
+        stranger.list_collections().await,
+        Code::Unauthenticated,
+        "Must provide an API key or an Authorization bearer token",
+    );
+    let with =
+        |key: &str| Qdrant::from_url(&server.url()).api_key(key).skip_compatibility_check().build().unwrap();
+    let wrong = with("guess").list_collections().await;
+    assert_refused(wrong, Code::Unauthenticated, "Invalid API key or JWT");
+    with("secret").list_collections().await.unwrap();
+}
+
+/// Messages have no upper size on the server's side: 40 MB go through in one.
+#[tokio::test]
+async fn large_messages_go_through() {
+    let (server, _client) = start_with_book().await;
+    let text = "x".repeat(40 << 20);
+    let mut request = upsert(1);
+    request.points = vec![page(1, &[], &[], json!({"text": text}))];
+    stub(&server).await.upsert(request).await.unwrap();
+    assert_eq!(count(&server).await, 1);
+}
