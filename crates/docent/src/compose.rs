@@ -207,10 +207,14 @@ pub fn matching(
             }
             let message =
                 format!("the index was made with {}, but {} is configured", index.embedder, embedder.id());
-            Err(Failure::new(Exit::NotConfigured, message).hint(format!(
-                "run `docent ingest` to embed the book again, or set {}",
-                way_back(&index.embedder)
-            )))
+            let hint = match index.embedder.is_unknown() {
+                true => "set embedder.kind and embedder.model to what made the vectors".to_owned(),
+                false => {
+                    let way_back = way_back(&index.embedder);
+                    format!("run `docent ingest` to embed the book again, or set {way_back}")
+                }
+            };
+            Err(Failure::new(Exit::NotConfigured, message).hint(hint))
         }
         // An index without vectors, or no embedder: keywords alone.
         _ => Ok(None),

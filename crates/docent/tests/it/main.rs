@@ -17,4 +17,5 @@ mod chat;
 mod hostile;
 mod http;
 mod model;
+mod qdrant;
 mod sessions;

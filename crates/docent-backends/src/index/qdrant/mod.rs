@@ -73,7 +73,7 @@ impl Settings {
 pub struct QdrantIndex {
     connection: Connection,
     settings: Settings,
-    open: RwLock<Option<(Instant, Arc<Collection>)>>,
+    open: RwLock<Option<(Option<Instant>, Arc<Collection>)>>,
 }
 
 impl QdrantIndex {
@@ -117,7 +117,7 @@ impl QdrantIndex {
     /// The collection the name leads to now.
     async fn collection(&self) -> Result<Arc<Collection>, IndexError> {
         let known = self.open.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, collection)) = known.as_ref().filter(|(checked, _)| checked.elapsed() < TRUSTED) {
+        if let Some((_, collection)) = known.as_ref().filter(|(checked, _)| is_trusted(*checked)) {
             return Ok(collection.clone());
         }
         let known = known.map(|(_, collection)| collection);
@@ -130,7 +130,7 @@ impl QdrantIndex {
             None => self.open_now().await?,
         };
         *self.open.write().unwrap_or_else(PoisonError::into_inner) =
-            Some((Instant::now(), collection.clone()));
+            Some((Some(Instant::now()), collection.clone()));
         Ok(collection)
     }
 
@@ -158,6 +158,13 @@ impl QdrantIndex {
         Ok(info.points_count.unwrap_or_default() as usize == known.description.chunks)
     }
 
+    /// Looks at once whether the collection is still there when it is wanted next.
+    fn doubt(&self) {
+        if let Some((checked, _)) = &mut *self.open.write().unwrap_or_else(PoisonError::into_inner) {
+            *checked = None;
+        }
+    }
+
     fn forget(&self) {
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -179,6 +186,10 @@ impl QdrantIndex {
         let answers = self.connection.read(|client| client.query_batch(request.clone())).await?;
         Ok(asked.candidates(collection, answers.result.into_iter().map(|batch| batch.result).collect()))
     }
+}
+
+fn is_trusted(checked: Option<Instant>) -> bool {
+    checked.is_some_and(|checked| checked.elapsed() < TRUSTED)
 }
 
 /// What one search asks of the server, all at once.
@@ -375,6 +386,10 @@ impl Index for QdrantIndex {
                 self.forget();
                 let collection = self.collection().await?;
                 self.search_in(&collection, query).await
+            }
+            Err(error) => {
+                self.doubt();
+                Err(error)
             }
             found => found,
         }
