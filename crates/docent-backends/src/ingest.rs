@@ -265,7 +265,8 @@ fn is_published(
     language: Language,
     sources: &[SourceRecord],
 ) -> bool {
-    published.pages == pages
+    published.as_configured
+        && published.pages == pages
         && published.embedder == *embedder
         && published.language == language
         && published.sources == sources

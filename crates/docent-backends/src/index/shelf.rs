@@ -44,4 +44,6 @@ pub struct Published {
     pub sources: Vec<SourceRecord>,
     /// Its pages.
     pub pages: Vec<PageRecord>,
+    /// Whether it is kept as the settings now say.
+    pub as_configured: bool,
 }

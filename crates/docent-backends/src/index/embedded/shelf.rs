@@ -36,6 +36,7 @@ impl Shelf for FolderShelf {
                 language: manifest.language,
                 sources: manifest.sources,
                 pages,
+                as_configured: true,
             })),
             Err(error) => {
                 tracing::warn!(%error, "the published generation cannot be reused");

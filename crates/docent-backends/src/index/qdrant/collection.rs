@@ -26,6 +26,7 @@ use uuid::Uuid;
 use super::Settings;
 use super::connection::Connection;
 use super::payload::{self, Fields};
+use super::write::Layout;
 use crate::index::parts::SourceRecord;
 
 /// The vector of a passage in Docent's own collections.
@@ -74,6 +75,9 @@ pub struct Manifest {
     pub created_at: String,
     /// Terms in a passage, on average; keyword weights were made with it.
     pub average_terms: f32,
+    /// How the collection was laid out.
+    #[serde(default)]
+    pub layout: Layout,
 }
 
 /// The point that holds the manifest.

@@ -20,8 +20,8 @@ use docent_core::chunk::Chunk;
 use docent_core::index::{Candidate, Candidates, Description, Index, IndexError, IndexQuery, PageOutline};
 use docent_core::language::Language;
 use qdrant_client::qdrant::{
-    Condition, Filter, Query, QueryBatchPoints, QueryPoints, QueryPointsBuilder, ScoredPoint,
-    ScrollPointsBuilder, VectorInput, VectorsSelector,
+    Condition, Filter, QuantizationSearchParamsBuilder, Query, QueryBatchPoints, QueryPoints,
+    QueryPointsBuilder, ScoredPoint, ScrollPointsBuilder, SearchParamsBuilder, VectorInput, VectorsSelector,
 };
 use serde_json::Value;
 
@@ -35,8 +35,8 @@ pub use write::{Layout, Quantization};
 /// How long it is taken for granted that the alias still leads to the same collection.
 const TRUSTED: Duration = Duration::from_secs(1);
 
-/// Terms whose weights are asked for in one search; the question's others count as rare.
-const MOST_ASKED: usize = 64;
+/// Terms whose weights are asked for in one search: more than the longest question has.
+const MOST_ASKED: usize = 512;
 
 /// Which collection, where, and how it is read and made.
 #[derive(Debug, Clone)]
@@ -230,7 +230,12 @@ impl Asked {
         };
         let mut queries = Vec::new();
         if let Some((vector, field)) = vector {
-            let mut dense = start().query(Query::new_nearest(vector.to_vec())).with_payload(true);
+            // Where vectors were made smaller, the full ones have the last word.
+            let rescored = QuantizationSearchParamsBuilder::default().rescore(true);
+            let mut dense = start()
+                .query(Query::new_nearest(vector.to_vec()))
+                .params(SearchParamsBuilder::default().quantization(rescored))
+                .with_payload(true);
             if let Some(name) = &field.name {
                 dense = dense.using(name);
             }

@@ -7,6 +7,7 @@
 //! step; only collections that carry Docent's manifest are ever removed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use docent_core::chunk::Chunk;
@@ -15,15 +16,16 @@ use docent_core::index::{IndexError, Module};
 use docent_core::terms::Analyzer;
 use qdrant_client::qdrant::quantization_config::Quantization as QuantizationConfig;
 use qdrant_client::qdrant::{
-    BinaryQuantizationBuilder, Condition, CountPointsBuilder, CreateAliasBuilder, CreateCollectionBuilder,
-    CreateFieldIndexCollectionBuilder, Distance, FieldType, Filter, Modifier, NamedVectors, PointId,
-    PointStruct, QuantizationType, RetrievedPoint, ScalarQuantizationBuilder, ScrollPointsBuilder,
-    SparseVectorParamsBuilder, SparseVectorsConfigBuilder, UpsertPointsBuilder, VectorParamsBuilder,
-    VectorsConfigBuilder, VectorsSelector,
+    BinaryQuantizationBuilder, CollectionStatus, Condition, CountPointsBuilder, CreateAliasBuilder,
+    CreateCollectionBuilder, CreateFieldIndexCollectionBuilder, Distance, FieldType, Filter, Modifier,
+    NamedVectors, PointId, PointStruct, QuantizationType, RetrievedPoint, ScalarQuantizationBuilder,
+    ScrollPointsBuilder, SparseVectorParamsBuilder, SparseVectorsConfigBuilder, UpsertPointsBuilder,
+    VectorParamsBuilder, VectorsConfigBuilder, VectorsSelector,
 };
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tokio::time::sleep;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -33,11 +35,14 @@ use super::{QdrantIndex, payload};
 use crate::index::parts::{Key, PageRecord, Parts, WholeBook, labels};
 use crate::index::shelf::{Published, Shelf};
 
+/// How long a new collection may be arranged before readers get it anyway.
+const MOST_ARRANGING: Duration = Duration::from_secs(3600);
+
 /// Points sent at once.
 const TOGETHER: usize = 128;
 
 /// How new collections are laid out.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
     /// Parts a collection is split into; the server chooses when not given.
     pub shards: Option<u32>,
@@ -67,6 +72,7 @@ impl Shelf for QdrantIndex {
     async fn published(&self) -> Result<Option<Published>, IndexError> {
         let Some(manifest) = self.own_manifest().await? else { return Ok(None) };
         Ok(Some(Published {
+            as_configured: manifest.layout == self.settings.layout,
             pages: self.pages(&manifest.generation).await?,
             name: manifest.generation,
             embedder: manifest.embedder,
@@ -100,7 +106,7 @@ impl Shelf for QdrantIndex {
         self.refuse_foreign().await?;
         let alias = self.settings.collection.as_str();
         let previous = self.own_manifest().await?.map(|manifest| manifest.generation);
-        let name = format!("{alias}-{:016x}", fingerprint(parts));
+        let name = format!("{alias}-{:016x}", self.fingerprint(parts));
         let exists = self.connection.write(|client| client.collection_exists(name.as_str())).await?;
         let known = match exists {
             true => collection::manifest(&self.connection, &name).await?,
@@ -112,6 +118,7 @@ impl Shelf for QdrantIndex {
         if !known.is_some_and(|manifest| manifest.complete) {
             Writer::new(self, &name, parts).write(written).await?;
         }
+        self.wait_until_quick(&name).await?;
         let moved = CreateAliasBuilder::new(name.as_str(), alias);
         self.connection.write(|client| client.create_alias(moved.clone())).await?;
         self.forget();
@@ -225,15 +232,17 @@ fn dense(point: &RetrievedPoint, name: Option<&str>) -> Option<Vector> {
     }
 }
 
-/// Names what a collection holds: the same book, cut and embedded the same way, has the same.
-fn fingerprint(parts: &Parts<'_>) -> u64 {
-    let pages: Vec<String> =
-        parts.pages.iter().map(|page| json!([page, parts.labels.get(&page.module)]).to_string()).collect();
-    let name = json!([FORMAT, parts.embedder, parts.language, parts.sources, pages]);
-    xxh3_64(name.to_string().as_bytes())
-}
-
 impl QdrantIndex {
+    /// Names what a collection holds: the same book, cut, embedded and laid out the same way,
+    /// has the same.
+    fn fingerprint(&self, parts: &Parts<'_>) -> u64 {
+        let page = |page: &PageRecord| json!([page, parts.labels.get(&page.module)]).to_string();
+        let pages: Vec<String> = parts.pages.iter().map(page).collect();
+        let name =
+            json!([FORMAT, parts.embedder, parts.language, parts.sources, pages, self.settings.layout]);
+        xxh3_64(name.to_string().as_bytes())
+    }
+
     /// The manifest behind the alias; none when there is no book of Docent's own.
     async fn own_manifest(&self) -> Result<Option<Manifest>, IndexError> {
         match collection::manifest(&self.connection, &self.settings.collection).await {
@@ -312,8 +321,13 @@ impl QdrantIndex {
         if let Some(quantization) = quantization {
             request = request.quantization_config(quantization);
         }
-        #[allow(deprecated, reason = "its successor is unknown to servers of last year")]
-        let request = request.on_disk_payload(layout.on_disk).build();
+        // Otherwise the server decides about texts; it has its own default.
+        if layout.on_disk {
+            #[allow(deprecated, reason = "its successor is unknown to servers of last year")]
+            let on_disk = request.on_disk_payload(true);
+            request = on_disk;
+        }
+        let request = request.build();
         let created = self.connection.write(|client| client.create_collection(request.clone())).await;
         if let Err(error) = created {
             // A call that was repeated may find its own work.
@@ -328,6 +342,18 @@ impl QdrantIndex {
         Ok(())
     }
 
+    /// A large collection is slow until the server has arranged it; the old one answers meanwhile.
+    async fn wait_until_quick(&self, name: &str) -> Result<(), IndexError> {
+        let end = Instant::now() + MOST_ARRANGING;
+        loop {
+            let info = collection::info(&self.connection, name).await?;
+            if info.status() != CollectionStatus::Yellow || Instant::now() > end {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(500)).await;
+        }
+    }
+
     /// Removes generations nobody needs. Not being able to is no reason to fail.
     async fn prune(&self, kept: &[Option<String>]) {
         let Ok(names) = self.collections().await else { return };
@@ -339,7 +365,10 @@ impl QdrantIndex {
             if !generation || kept.iter().flatten().any(|kept| *kept == name) {
                 continue;
             }
-            if let Ok(Some(_)) = collection::manifest(&self.connection, &name).await {
+            let Ok(Some(manifest)) = collection::manifest(&self.connection, &name).await else { continue };
+            // Another machine may be writing it just now.
+            let recent = manifest.created_at > crate::rfc3339_days_ago(1);
+            if manifest.complete || !recent {
                 match self.connection.read(|client| client.delete_collection(name.as_str())).await {
                     Ok(_) => tracing::info!(collection = %name, "removed"),
                     Err(error) => tracing::warn!(%error, collection = %name, "could not be removed"),
@@ -453,6 +482,7 @@ impl<'a> Writer<'a> {
             sources: parts.sources.clone(),
             created_at: parts.created_at.clone(),
             average_terms: self.average_terms,
+            layout: self.index.settings.layout.clone(),
         };
         about_the_book(
             collection::manifest_id(),
