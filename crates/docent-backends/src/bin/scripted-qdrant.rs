@@ -50,7 +50,7 @@ fn read(arguments: &[String]) -> Result<u16, String> {
         [] => Ok(0),
         [name, value] if name == "--port" => value.parse().map_err(|_| format!("{value} is no port")),
         [name] if name == "--port" => Err("--port needs a value".to_owned()),
-        [name, ..] if name == "--port" => Err("--port takes one value, and there is no other".to_owned()),
+        [name, _, more, ..] if name == "--port" => Err(format!("there is no argument {more}")),
         [name, ..] => Err(format!("there is no argument {name}")),
     }
 }

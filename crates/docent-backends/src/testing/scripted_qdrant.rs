@@ -105,7 +105,8 @@ impl ScriptedQdrant {
         let listener = loop {
             match TcpListener::bind(self.address) {
                 Ok(listener) => break listener,
-                // Someone's outgoing connection may sit on the port for a moment.
+                // Someone's outgoing connection may sit on the port for a moment. By the real clock:
+                // the test's may stand still.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse && attempts < 100 => {
                     attempts += 1;
                     std::thread::sleep(Duration::from_millis(20));

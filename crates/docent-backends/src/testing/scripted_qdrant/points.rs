@@ -145,8 +145,12 @@ impl Points for Service {
     }
 
     async fn query_batch(&self, request: Request<QueryBatchPoints>) -> Answer<QueryBatchResponse> {
-        // The name of the batch counts; those of its queries are not looked at.
         self.play("Points/QueryBatch", request, |store, request| {
+            // Only the name of the batch counts, but each query must have one that could be.
+            for (place, query) in request.query_points.iter().enumerate() {
+                let field = format!("query_points[{place}].collection_name");
+                refusal::check_name(&field, &query.collection_name)?;
+            }
             let collection = store.collection(&request.collection_name)?;
             let one = |query| Ok(BatchResult { result: query::run(collection, query)? });
             let result = request.query_points.into_iter().map(one).collect::<Result<_, Status>>()?;

@@ -21,6 +21,23 @@ pub(super) fn invalid_body(field: &str, what: impl std::fmt::Display) -> Status 
     Status::invalid_argument(format!("Validation error in body: [{field}: {what}]"))
 }
 
+/// A name that can be none of a collection, in whichever field it stands.
+pub(super) fn check_name(field: &str, name: &str) -> Result<(), Status> {
+    if name.is_empty() || name.chars().count() > 255 {
+        let what = format!("value {name:?} invalid, must be from 1 to 255 characters");
+        return Err(invalid_body(field, what));
+    }
+    check_characters(field, name, &['/', '\0'])
+}
+
+/// The first of these characters that a name has is the one refused.
+pub(super) fn check_characters(field: &str, name: &str, refused: &[char]) -> Result<(), Status> {
+    match refused.iter().find(|c| name.contains(**c)) {
+        Some(c) => Err(invalid_body(field, format_args!("collection name cannot contain \"{c}\" char"))),
+        None => Ok(()),
+    }
+}
+
 pub(super) fn no_collection(name: &str) -> Status {
     Status::not_found(format!("Not found: Collection `{name}` doesn't exist!"))
 }

@@ -52,7 +52,7 @@ impl Stage {
         if rpc != "Qdrant/HealthCheck" {
             self.check_key(request.metadata())?;
         }
-        self.calls().push((rpc, request.get_ref().collection().to_owned()));
+        self.calls().push((rpc, request.get_ref().collection().unwrap_or_default().to_owned()));
         let faults: Vec<_> = self.plans().iter_mut().filter_map(|plan| plan.meet(rpc)).collect();
         let scissors = request.extensions().get::<Scissors>().cloned();
         let mut instead = None;
@@ -69,7 +69,11 @@ impl Stage {
         {
             return Err(status);
         }
-        let answer = work(&mut lock(&self.store), request.into_inner());
+        let name = request.get_ref().collection();
+        let answer = match name.map_or(Ok(()), |name| refusal::check_name("collection_name", name)) {
+            Ok(()) => work(&mut lock(&self.store), request.into_inner()),
+            Err(refusal) => Err(refusal),
+        };
         match (instead, scissors) {
             (Some(Fault::CutAfter), Some(scissors)) => scissors.cut().await,
             (Some(fault), _) => match fault.status() {
@@ -105,8 +109,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Requests that name a collection, or none.
 pub(super) trait Named {
-    fn collection(&self) -> &str {
-        ""
+    fn collection(&self) -> Option<&str> {
+        None
     }
 }
 
@@ -118,8 +122,8 @@ impl Named for ChangeAliases {}
 macro_rules! named {
     ($($request:ty),+ $(,)?) => {
         $(impl Named for $request {
-            fn collection(&self) -> &str {
-                &self.collection_name
+            fn collection(&self) -> Option<&str> {
+                Some(&self.collection_name)
             }
         })+
     };

@@ -13,6 +13,9 @@ use super::collection::Collection;
 use super::config::Config;
 use super::refusal;
 
+/// What a new name may not have: it becomes the name of a folder, on any system.
+const UNSAFE: [char; 11] = ['<', '>', ':', '"', '/', '\\', '|', '?', '*', '\0', '\u{1F}'];
+
 #[derive(Default)]
 pub(super) struct Store {
     pub(super) collections: BTreeMap<String, Collection>,
@@ -44,7 +47,7 @@ impl Store {
 
     pub(super) fn create(&mut self, sent: CreateCollection) -> Result<(), Status> {
         let name = sent.collection_name.clone();
-        check_new_name(&name)?;
+        refusal::check_characters("collection_name", &name, &UNSAFE)?;
         let config = Config::read(sent)?;
         if self.collections.contains_key(&name) {
             return Err(refusal::collection_exists(&name));
@@ -92,20 +95,5 @@ impl Store {
             }
         }
         Ok(())
-    }
-}
-
-fn check_new_name(name: &str) -> Result<(), Status> {
-    const UNSAFE: [char; 11] = ['<', '>', ':', '"', '/', '\\', '|', '?', '*', '\0', '\u{1F}'];
-    if name.is_empty() || name.chars().count() > 255 {
-        let what = format!("value {name:?} invalid, must be from 1 to 255 characters");
-        return Err(refusal::invalid_body("collection_name", what));
-    }
-    match UNSAFE.into_iter().find(|c| name.contains(*c)) {
-        Some(c) => Err(refusal::invalid_body(
-            "collection_name",
-            format_args!("collection name cannot contain \"{c}\" char"),
-        )),
-        None => Ok(()),
     }
 }

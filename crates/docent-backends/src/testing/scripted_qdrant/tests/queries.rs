@@ -1,6 +1,6 @@
 use qdrant_client::qdrant::{
-    Condition, Filter, Fusion, PrefetchQueryBuilder, Query, QueryBatchPointsBuilder, QueryPointsBuilder,
-    SearchPointsBuilder, VectorInput,
+    Condition, Filter, Fusion, PrefetchQueryBuilder, Query, QueryBatchPointsBuilder, QueryPoints,
+    QueryPointsBuilder, SearchPointsBuilder, VectorInput,
 };
 use serde_json::json;
 
@@ -105,6 +105,23 @@ async fn a_batch_is_one_round_trip() {
     let batch = client.query_batch(QueryBatchPointsBuilder::new("book", queries)).await.unwrap().result;
     assert_eq!(batch.iter().map(|one| name(&one.result[0].id)).collect::<Vec<_>>(), ["2", "3"]);
     assert_eq!(server.calls(), [("Points/QueryBatch", "book".to_owned())]);
+}
+
+/// Every query of a batch must carry a name, although only that of the batch is used.
+#[tokio::test]
+async fn queries_of_a_batch_need_a_name() {
+    let (_server, client) = start_with_three().await;
+    let ask = async |inner: &str| {
+        let query = QueryPoints { collection_name: inner.to_owned(), ..dense(&[0.0, 1.0]).build() };
+        client.query_batch(QueryBatchPointsBuilder::new("book", vec![query])).await
+    };
+    ask("elsewhere").await.unwrap();
+    assert_refused(
+        ask("").await,
+        Code::InvalidArgument,
+        "Validation error in body: [query_points[0].collection_name: value \"\" invalid, must be from 1 to \
+         255 characters]",
+    );
 }
 
 /// A point can be asked for its likes and is none of them; without a query the points come by id.
