@@ -9,6 +9,7 @@ pub mod ingest;
 pub mod generate;
 pub mod session;
 pub mod provider;
+mod onnx;
 pub mod resilience;
 pub mod clock;
 

@@ -71,11 +71,16 @@ pub async fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, 
         return Ok(None);
     }
     // Reading a model takes a while; what else is under way goes on.
-    let folder = settings.embedder.folder.clone().filter(|_| settings.embedder.kind == EmbedderKind::Onnx);
-    let read = tokio::task::spawn_blocking(move || match folder {
-        Some(folder) => LocalEmbedder::from_folder(&folder),
-        None => LocalEmbedder::bundled(),
-    });
+    let own = settings.embedder.clone();
+    let read =
+        tokio::task::spawn_blocking(move || match own.folder.filter(|_| own.kind == EmbedderKind::Onnx) {
+            Some(folder) => LocalEmbedder::from_folder(
+                &folder,
+                own.query_prefix.as_deref(),
+                own.passage_prefix.as_deref(),
+            ),
+            None => LocalEmbedder::bundled(),
+        });
     let embedder = read.await.map_err(|_| Failure::new(Exit::Failed, "the embedder could not be loaded"))?;
     Ok(Some(Arc::new(embedder.map_err(embed_failure)?)))
 }
