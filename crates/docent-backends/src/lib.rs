@@ -8,6 +8,7 @@ pub mod index;
 pub mod ingest;
 pub mod generate;
 pub mod session;
+pub mod rerank;
 pub mod provider;
 mod onnx;
 pub mod resilience;

@@ -7,6 +7,8 @@ use docent_backends::embed::local::LocalEmbedder;
 use docent_backends::embed::remote::RemoteEmbedder;
 use docent_backends::generate::remote::RemoteGenerator;
 use docent_backends::index::embedded::EmbeddedIndex;
+use docent_backends::rerank::cohere::CohereReranker;
+use docent_backends::rerank::onnx::OnnxReranker;
 use docent_backends::session::memory::MemorySessions;
 use docent_backends::session::sql::SqlSessions;
 use docent_core::agent::{Agent, AskError};
@@ -14,6 +16,7 @@ use docent_core::embed::{EmbedError, Embedder, EmbedderId};
 use docent_core::generate::Generator;
 use docent_core::index::{Description, Index, IndexError};
 use docent_core::log::TurnLog;
+use docent_core::rerank::{RerankError, Reranker};
 use docent_core::retrieve::{RetrieveError, Retriever};
 use docent_core::session::{SessionError, SessionStore};
 
@@ -21,7 +24,7 @@ use crate::exit::{Exit, Failure};
 use crate::http::read::Readable;
 use crate::output::{FAINT, Output};
 use crate::sample;
-use crate::settings::{EmbedderKind, SessionsKind, Settings};
+use crate::settings::{EmbedderKind, RerankerKind, SessionsKind, Settings};
 
 /// A book that can be searched.
 pub struct Book {
@@ -85,6 +88,32 @@ pub async fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, 
     Ok(Some(Arc::new(embedder.map_err(embed_failure)?)))
 }
 
+/// The reranker that is configured; none leaves the ranking as it is.
+pub async fn reranker(settings: &Settings) -> Result<Option<Arc<dyn Reranker>>, Failure> {
+    Ok(match settings.reranker.kind {
+        RerankerKind::None => None,
+        RerankerKind::Cohere => {
+            let reranker = CohereReranker::new(settings.cohere_reranker());
+            Some(Arc::new(reranker.map_err(rerank_failure)?))
+        }
+        RerankerKind::Onnx => {
+            let folder = settings.reranker.folder.clone().unwrap_or_default();
+            let read = tokio::task::spawn_blocking(move || OnnxReranker::from_folder(&folder));
+            let read =
+                read.await.map_err(|_| Failure::new(Exit::Failed, "the reranker could not be loaded"))?;
+            Some(Arc::new(read.map_err(rerank_failure)?))
+        }
+    })
+}
+
+/// A retriever with the reranker that is configured.
+pub async fn reranked(retriever: Retriever, settings: &Settings) -> Result<Retriever, Failure> {
+    Ok(match reranker(settings).await? {
+        Some(reranker) => retriever.with_reranker(reranker, settings.reranker.candidates),
+        None => retriever,
+    })
+}
+
 /// The ingested book, or the sample book when there is none.
 pub async fn book(settings: &Settings) -> Result<Book, Failure> {
     book_read_at(settings, None).await
@@ -116,6 +145,7 @@ pub async fn book_read_at(settings: &Settings, base: Option<String>) -> Result<B
         settings.retrieval.settings(),
         Arc::new(SystemClock),
     );
+    let retriever = reranked(retriever, settings).await?;
     Ok(Book { description, is_sample, retriever, meaning })
 }
 
@@ -268,6 +298,15 @@ pub fn embed_failure(error: EmbedError) -> Failure {
         EmbedError::Unavailable(_) => Exit::Unavailable,
         EmbedError::Unusable(_) => Exit::NotConfigured,
         _ => Exit::Failed,
+    };
+    Failure::new(exit, error)
+}
+
+/// A reranker error as the user sees it.
+pub fn rerank_failure(error: RerankError) -> Failure {
+    let exit = match error {
+        RerankError::Unavailable(_) => Exit::Unavailable,
+        _ => Exit::NotConfigured,
     };
     Failure::new(exit, error)
 }

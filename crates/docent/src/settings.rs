@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure, nearest};
 pub use answering::{Agent, Generator, Sessions, SessionsKind};
-pub use embedding::{Embedder, EmbedderKind};
+pub use embedding::{Embedder, EmbedderKind, Reranker, RerankerKind};
 pub use serving::{LogFormat, Rights, Serve};
 
 /// Everything that can be set.
@@ -33,6 +33,8 @@ pub struct Settings {
     pub book: Book,
     /// What turns text into vectors.
     pub embedder: Embedder,
+    /// What puts the best passages in order.
+    pub reranker: Reranker,
     /// How passages are found.
     pub retrieval: Retrieval,
     /// How questions are answered.
@@ -218,6 +220,7 @@ impl Settings {
             return Err(out_of_range("generator.attempts", "1 and 10", attempts));
         }
         self.embedder.check()?;
+        self.reranker.check()?;
         Ok(())
     }
 }
