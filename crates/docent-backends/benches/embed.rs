@@ -16,7 +16,7 @@ static EMBEDDER: LazyLock<LocalEmbedder> = LazyLock::new(load);
 
 fn load() -> LocalEmbedder {
     match std::env::var("DOCENT_BENCH_MODEL") {
-        Ok(folder) => LocalEmbedder::from_folder(Path::new(&folder)).unwrap(),
+        Ok(folder) => LocalEmbedder::from_folder(Path::new(&folder), None, None).unwrap(),
         Err(_) => LocalEmbedder::bundled().unwrap(),
     }
 }

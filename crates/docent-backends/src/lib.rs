@@ -9,7 +9,9 @@ pub mod index;
 pub mod ingest;
 pub mod generate;
 pub mod session;
+pub mod rerank;
 pub mod provider;
+mod onnx;
 pub mod resilience;
 pub mod clock;
 

@@ -15,6 +15,7 @@ pub mod query;
 pub mod followup;
 pub mod retrieve;
 pub mod fuse;
+pub mod rerank;
 pub mod relevance;
 pub mod sources;
 pub mod agent;

@@ -1,6 +1,7 @@
 //! A question becomes the passages that may answer it, and a judgement of how well.
 //!
-//! Embeds the question, asks the index, fuses the two rankings, takes out repetitions.
+//! Embeds the question, asks the index, fuses the two rankings, takes out repetitions, and
+//! lets a reranker put the best in order if there is one.
 //!
 //! Invariant: hits are in descending order of score, and no two are neighbours in one
 //! section or the same words twice.
@@ -20,6 +21,7 @@ use crate::index::{Candidates, Description, Filter, Index, IndexError, IndexQuer
 use crate::language::Language;
 use crate::query::Question;
 use crate::relevance::{Calibration, Signals};
+use crate::rerank::{Placed, Reranker, Reranking, unplaced};
 use crate::terms::Analyzer;
 
 /// How well the book covers a question.
@@ -42,6 +44,8 @@ pub struct Hit {
     pub chunk: Arc<Chunk>,
     /// Its place in the ranking scaled by the relevance of the whole: 0–1.
     pub score: f32,
+    /// What a reranker says of it, 0–1; none if none was asked.
+    pub rerank_score: Option<f32>,
 }
 
 /// What was found for a question.
@@ -114,6 +118,7 @@ pub struct Retriever {
     analyzer: Arc<Analyzer>,
     settings: Settings,
     clock: Arc<dyn Clock>,
+    reranking: Option<Reranking>,
 }
 
 impl Retriever {
@@ -125,12 +130,18 @@ impl Retriever {
         settings: Settings,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { index, embedder, analyzer: Arc::new(Analyzer::new(language)), settings, clock }
+        let analyzer = Arc::new(Analyzer::new(language));
+        Self { index, embedder, analyzer, settings, clock, reranking: None }
     }
 
     /// The same book, searched with other settings.
     pub fn with_settings(&self, settings: Settings) -> Self {
         Self { settings, ..self.clone() }
+    }
+
+    /// The same book, its best `candidates` put in order by `reranker`.
+    pub fn with_reranker(self, reranker: Arc<dyn Reranker>, candidates: usize) -> Self {
+        Self { reranking: Some(Reranking { reranker, candidates }), ..self }
     }
 
     /// The passages for a question.
@@ -139,7 +150,7 @@ impl Retriever {
         let vector = self.embed(question).await?;
         let embedded = self.clock.now();
         let candidates = self.candidates(question, vector.as_deref()).await?;
-        let mut retrieved = self.rank(question, candidates);
+        let mut retrieved = self.rank(question, candidates).await;
         retrieved.embedding_time = embedded.saturating_sub(start);
         retrieved.retrieval_time = self.clock.now().saturating_sub(embedded);
         Ok(retrieved)
@@ -184,7 +195,8 @@ impl Retriever {
     pub async fn ranking(&self, question: &Question) -> Result<Vec<Fused>, RetrieveError> {
         let vector = self.embed(question).await?;
         let candidates = self.candidates(question, vector.as_deref()).await?;
-        Ok(fuse(&candidates, self.settings.weights))
+        let fused = fuse(&candidates, self.settings.weights);
+        Ok(self.place(question, fused).await.into_iter().map(|placed| placed.fused).collect())
     }
 
     async fn embed(&self, question: &Question) -> Result<Option<Vector>, RetrieveError> {
@@ -204,17 +216,33 @@ impl Retriever {
         Ok(self.index.search(&IndexQuery { text: question.text(), vector, filter: &filter, depth }).await?)
     }
 
-    fn rank(&self, question: &Question, candidates: Candidates) -> Retrieved {
+    async fn place(&self, question: &Question, ranking: Vec<Fused>) -> Vec<Placed> {
+        match &self.reranking {
+            Some(reranking) => reranking.place(question.text(), ranking).await,
+            None => unplaced(ranking),
+        }
+    }
+
+    async fn rank(&self, question: &Question, candidates: Candidates) -> Retrieved {
         let fused = fuse(&candidates, self.settings.weights);
         let total_found = fused.len();
-        let distinct = without_repetitions(fused, question.top_k());
-        let texts: Vec<String> = distinct.iter().map(|hit| hit.chunk.embedded_text()).collect();
+        let judged = self.reranking.as_ref().map_or(0, |reranking| reranking.candidates);
+        let distinct = without_repetitions(fused, question.top_k().max(judged));
+        // Relevance is calibrated on the fused order, whoever changes it afterwards.
+        let best = distinct.iter().take(question.top_k());
+        let texts: Vec<String> = best.map(|hit| hit.chunk.embedded_text()).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let signals = Signals::measure(&candidates, &texts, &self.analyzer);
         let relevance = if total_found == 0 { 0.0 } else { Calibration::shipped().relevance(&signals) };
-        let hits: Vec<Hit> = distinct
+        let placed = self.place(question, distinct).await;
+        let hits: Vec<Hit> = placed
             .into_iter()
-            .map(|hit| Hit { score: (hit.score * relevance).clamp(0.0, 1.0), chunk: hit.chunk })
+            .take(question.top_k())
+            .map(|Placed { fused, rerank_score }| Hit {
+                score: (fused.score * relevance).clamp(0.0, 1.0),
+                chunk: fused.chunk,
+                rerank_score,
+            })
             .filter(|hit| hit.score >= question.threshold())
             .collect();
         let confidence = match relevance {
@@ -259,7 +287,7 @@ fn are_neighbours(a: &Chunk, b: &Chunk) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{LetterEmbedder, MemoryIndex, chunk};
+    use crate::testing::{LetterEmbedder, MemoryIndex, WordReranker, chunk};
 
     fn book(chunks: Vec<Chunk>) -> Retriever {
         let chunks = chunks
@@ -319,5 +347,73 @@ mod tests {
         assert_eq!(retrieved.hits.len(), 5);
         assert!(retrieved.hits.windows(2).all(|pair| pair[0].score >= pair[1].score));
         assert!(retrieved.hits[0].score <= retrieved.relevance);
+    }
+
+    fn four_pages() -> Retriever {
+        book(vec![
+            chunk("a", 0, "node graph"),
+            chunk("b", 0, "node graph and more about it"),
+            chunk("c", 0, "graph of pasta"),
+            chunk("d", 0, "node salt"),
+        ])
+    }
+
+    #[tokio::test]
+    async fn a_reranker_changes_places_and_says_why() {
+        let plain = found(&four_pages(), "node graph", 4, 0.0).await;
+        let reranked = four_pages().with_reranker(Arc::new(WordReranker("pasta")), 30);
+        let reranked = found(&reranked, "node graph", 4, 0.0).await;
+        assert_eq!(names(&plain)[0], "a/0");
+        assert_eq!(names(&reranked)[..3], ["c/0", "a/0", "b/0"], "then the order from before");
+        let said: Vec<Option<f32>> = reranked.hits.iter().map(|hit| hit.rerank_score).collect();
+        assert_eq!(said, [Some(0.9), Some(0.1), Some(0.1), Some(0.1)]);
+        // What is told of the whole, and the scores of the places, are as before.
+        assert_eq!((plain.relevance, plain.confidence), (reranked.relevance, reranked.confidence));
+        let scores = |retrieved: &Retrieved| retrieved.hits.iter().map(|hit| hit.score).collect::<Vec<_>>();
+        assert_eq!(scores(&plain), scores(&reranked));
+    }
+
+    #[tokio::test]
+    async fn a_reranker_finds_what_would_not_have_been_shown() {
+        let retriever = four_pages().with_reranker(Arc::new(WordReranker("salt")), 30);
+        assert_eq!(names(&found(&retriever, "node graph", 1, 0.0).await), ["d/0"]);
+    }
+
+    #[tokio::test]
+    async fn a_reranker_sees_no_more_than_it_may() {
+        let plain = names(&found(&four_pages(), "node graph", 4, 0.0).await);
+        let retriever = four_pages().with_reranker(Arc::new(WordReranker("pasta")), 2);
+        let reranked = found(&retriever, "node graph", 4, 0.0).await;
+        assert_eq!(names(&reranked), plain, "neither of the first two has the word");
+        let asked: Vec<bool> = reranked.hits.iter().map(|hit| hit.rerank_score.is_some()).collect();
+        assert_eq!(asked, [true, true, false, false]);
+    }
+
+    /// Gives these scores, or fails when there are none.
+    struct Odd(Vec<f32>);
+
+    #[async_trait::async_trait]
+    impl Reranker for Odd {
+        fn name(&self) -> &str {
+            "test/odd"
+        }
+
+        async fn rerank(&self, _: &str, _: &[&str]) -> Result<Vec<f32>, crate::rerank::RerankError> {
+            match self.0.as_slice() {
+                [] => Err(crate::rerank::RerankError::Unavailable("down".to_owned())),
+                scores => Ok(scores.to_vec()),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn without_a_judgement_the_fused_order_stands() {
+        let plain = names(&found(&four_pages(), "node graph", 4, 0.0).await);
+        for scores in [vec![], vec![0.5], vec![0.1, f32::NAN, 0.3, 0.4]] {
+            let retriever = four_pages().with_reranker(Arc::new(Odd(scores)), 30);
+            let found = found(&retriever, "node graph", 4, 0.0).await;
+            assert_eq!(names(&found), plain);
+            assert!(found.hits.iter().all(|hit| hit.rerank_score.is_none()));
+        }
     }
 }

@@ -47,7 +47,7 @@ impl SourceChunk {
         Self {
             position,
             similarity_score: hit.score,
-            rerank_score: None,
+            rerank_score: hit.rerank_score,
             content: chunk.content.clone(),
             url: chunk.url.clone(),
             page_title: chunk.title().to_owned(),
@@ -131,7 +131,7 @@ mod tests {
     fn a_page_without_a_title_is_called_after_its_file() {
         let mut untitled = chunk("guide/start.md", 0, "Begin here.");
         untitled.page_title = String::new();
-        let source = SourceChunk::new(1, &Hit { chunk: Arc::new(untitled), score: 0.5 });
+        let source = SourceChunk::new(1, &Hit { chunk: Arc::new(untitled), score: 0.5, rerank_score: None });
         assert_eq!(
             (source.page_title.as_str(), source.breadcrumb.as_str()),
             ("guide/start.md", "guide/start.md")

@@ -20,6 +20,7 @@ use crate::index::{
     Candidate, Candidates, Description, Filter, Index, IndexError, IndexQuery, Module, PageOutline,
 };
 use crate::language::Language;
+use crate::rerank::{RerankError, Reranker};
 use crate::terms::Analyzer;
 
 /// A chunk on `page` at `index`, in module `m`.
@@ -287,4 +288,36 @@ mod tests {
     async fn the_fake_keeps_the_contract() {
         index_contract(async |chunks| Arc::new(MemoryIndex::new(chunks)) as Arc<dyn Index>).await;
     }
+}
+
+/// A reranker that likes one word: passages with it score 0.9, others 0.1.
+#[derive(Debug)]
+pub struct WordReranker(pub &'static str);
+
+#[async_trait]
+impl Reranker for WordReranker {
+    fn name(&self) -> &str {
+        "test/word"
+    }
+
+    async fn rerank(&self, _: &str, passages: &[&str]) -> Result<Vec<f32>, RerankError> {
+        Ok(passages.iter().map(|passage| if passage.contains(self.0) { 0.9 } else { 0.1 }).collect())
+    }
+}
+
+/// What every [`Reranker`] must do that has read something: one score per passage, in order,
+/// in 0–1, the same every time; and a passage that answers the question scores best.
+pub async fn reranker_contract(reranker: &dyn Reranker) {
+    assert!(!reranker.name().is_empty());
+    let query = "what is a node";
+    let passages = ["boil the water and add salt", "a node is what takes part in the graph", "pasta"];
+    let scores = reranker.rerank(query, &passages).await.unwrap();
+    assert_eq!(scores.len(), passages.len());
+    assert!(scores.iter().all(|score| (0.0..=1.0).contains(score)), "{scores:?}");
+    assert!(scores[1] > scores[0] && scores[1] > scores[2], "{scores:?}");
+    assert_eq!(reranker.rerank(query, &passages).await.unwrap(), scores);
+    let turned = [passages[1], passages[2], passages[0]];
+    let scores_turned = reranker.rerank(query, &turned).await.unwrap();
+    let close = |a: f32, b: f32| (a - b).abs() < 1e-4;
+    assert!(close(scores_turned[0], scores[1]) && close(scores_turned[2], scores[0]), "{scores_turned:?}");
 }

@@ -9,6 +9,8 @@ use docent_backends::generate::remote::RemoteGenerator;
 use docent_backends::index::embedded::{EmbeddedIndex, FolderShelf};
 use docent_backends::index::qdrant::QdrantIndex;
 use docent_backends::index::shelf::Shelf;
+use docent_backends::rerank::cohere::CohereReranker;
+use docent_backends::rerank::onnx::OnnxReranker;
 use docent_backends::session::memory::MemorySessions;
 use docent_backends::session::sql::SqlSessions;
 use docent_core::agent::{Agent, AskError};
@@ -16,6 +18,7 @@ use docent_core::embed::{EmbedError, Embedder, EmbedderId};
 use docent_core::generate::Generator;
 use docent_core::index::{Description, Index, IndexError};
 use docent_core::log::TurnLog;
+use docent_core::rerank::{RerankError, Reranker};
 use docent_core::retrieve::{RetrieveError, Retriever};
 use docent_core::session::{SessionError, SessionStore};
 
@@ -23,7 +26,7 @@ use crate::exit::{Exit, Failure};
 use crate::http::read::Readable;
 use crate::output::{FAINT, Output};
 use crate::sample;
-use crate::settings::{EmbedderKind, IndexKind, SessionsKind, Settings};
+use crate::settings::{EmbedderKind, IndexKind, RerankerKind, SessionsKind, Settings};
 
 /// A book that can be searched.
 pub struct Book {
@@ -73,13 +76,45 @@ pub async fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, 
         return Ok(None);
     }
     // Reading a model takes a while; what else is under way goes on.
-    let folder = settings.embedder.folder.clone().filter(|_| settings.embedder.kind() == EmbedderKind::Onnx);
-    let read = tokio::task::spawn_blocking(move || match folder {
-        Some(folder) => LocalEmbedder::from_folder(&folder),
-        None => LocalEmbedder::bundled(),
+    let own = settings.embedder.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        match own.folder.clone().filter(|_| own.kind() == EmbedderKind::Onnx) {
+            Some(folder) => LocalEmbedder::from_folder(
+                &folder,
+                own.query_prefix.as_deref(),
+                own.passage_prefix.as_deref(),
+            ),
+            None => LocalEmbedder::bundled(),
+        }
     });
     let embedder = read.await.map_err(|_| Failure::new(Exit::Failed, "the embedder could not be loaded"))?;
     Ok(Some(Arc::new(embedder.map_err(embed_failure)?)))
+}
+
+/// The reranker that is configured; none leaves the ranking as it is.
+pub async fn reranker(settings: &Settings) -> Result<Option<Arc<dyn Reranker>>, Failure> {
+    Ok(match settings.reranker.kind {
+        RerankerKind::None => None,
+        RerankerKind::Cohere => {
+            let reranker = CohereReranker::new(settings.cohere_reranker());
+            Some(Arc::new(reranker.map_err(rerank_failure)?))
+        }
+        RerankerKind::Onnx => {
+            let folder = settings.reranker.folder.clone().unwrap_or_default();
+            let read = tokio::task::spawn_blocking(move || OnnxReranker::from_folder(&folder));
+            let read =
+                read.await.map_err(|_| Failure::new(Exit::Failed, "the reranker could not be loaded"))?;
+            Some(Arc::new(read.map_err(rerank_failure)?))
+        }
+    })
+}
+
+/// A retriever with the reranker that is configured.
+pub async fn reranked(retriever: Retriever, settings: &Settings) -> Result<Retriever, Failure> {
+    Ok(match reranker(settings).await? {
+        Some(reranker) => retriever.with_reranker(reranker, settings.reranker.candidates),
+        None => retriever,
+    })
 }
 
 /// The ingested book, or the sample book when there is none.
@@ -115,6 +150,7 @@ pub async fn book_read_at(settings: &Settings, base: Option<String>) -> Result<B
         settings.retrieval.settings(),
         Arc::new(SystemClock),
     );
+    let retriever = reranked(retriever, settings).await?;
     Ok(Book { description, is_sample, retriever, meaning })
 }
 
@@ -342,6 +378,15 @@ pub fn embed_failure(error: EmbedError) -> Failure {
         EmbedError::Unavailable(_) => Exit::Unavailable,
         EmbedError::Unusable(_) => Exit::NotConfigured,
         _ => Exit::Failed,
+    };
+    Failure::new(exit, error)
+}
+
+/// A reranker error as the user sees it.
+pub fn rerank_failure(error: RerankError) -> Failure {
+    let exit = match error {
+        RerankError::Unavailable(_) => Exit::Unavailable,
+        _ => Exit::NotConfigured,
     };
     Failure::new(exit, error)
 }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure, nearest};
 pub use answering::{Agent, Generator, Sessions, SessionsKind};
-pub use embedding::{Embedder, EmbedderKind};
+pub use embedding::{Embedder, EmbedderKind, Reranker, RerankerKind};
 pub use index::{Index, IndexKind, Qdrant};
 pub use serving::{LogFormat, Rights, Serve};
 
@@ -37,6 +37,8 @@ pub struct Settings {
     pub embedder: Embedder,
     /// Where passages are kept.
     pub index: Index,
+    /// What puts the best passages in order.
+    pub reranker: Reranker,
     /// How passages are found.
     pub retrieval: Retrieval,
     /// How questions are answered.
@@ -211,6 +213,7 @@ impl Settings {
             return Err(out_of_range("generator.attempts", "1 and 10", attempts));
         }
         self.embedder.check()?;
+        self.reranker.check()?;
         Ok(())
     }
 }

@@ -1,26 +1,27 @@
-//! The embedder inside the binary: a sentence model in ONNX, run by `rten` on this machine.
-//!
-//! One text per worker, one worker per core: on the machines measured this beats batches,
-//! which waste work on padding (`docs/performance.md`).
+//! A sentence model on this machine; the one inside the binary.
 //!
 //! Invariant: the same text gives the same vector, whatever it is embedded together with.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use docent_core::embed::{EmbedError, Embedder, EmbedderId, Purpose, Vector};
-use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool};
+use rten::ThreadPool;
+use rten_tensor::Tensor;
 use rten_tensor::prelude::*;
-use rten_tensor::{NdTensor, Tensor};
 use tokenizers::{Tokenizer, TruncationParams};
+
+use super::prefixes::Prefixes;
+use super::unit_length;
+use crate::onnx::workers::{Task, Urgency, Workers};
+use crate::onnx::{Graph, options};
 
 static MODEL: &[u8] = include_bytes!("../../../../models/minilm/model.onnx");
 static TOKENIZER: &[u8] = include_bytes!("../../../../models/minilm/tokenizer.json");
 
-/// What the bundled model reads at most, marks included.
-const MAX_TOKENS: usize = 256;
+/// What the bundled model reads at most, marks included. Passages are cut by it for other
+/// models too: the same words are found and cited whoever embeds them.
+pub(super) const PASSAGE_TOKENS: usize = 256;
 
 /// Names the bundled model; a new model needs a new name, or old indexes would be trusted.
 const BUNDLED_NAME: &str = "local/all-MiniLM-L6-v2-int8";
@@ -31,130 +32,130 @@ pub struct LocalEmbedder {
     shared: Arc<Shared>,
 }
 
+/// What a sentence model is made of.
+pub(super) struct Parts {
+    pub(super) name: String,
+    pub(super) graph: Graph,
+    pub(super) tokenizer: Tokenizer,
+    pub(super) pooling: Pooling,
+    pub(super) prefixes: Prefixes,
+    /// The longest text it reads.
+    pub(super) most_tokens: usize,
+}
+
+/// How the vectors of a text's tokens become the vector of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pooling {
+    /// Their mean.
+    Mean,
+    /// The first token's, which stands for the text.
+    First,
+    /// The last token's.
+    Last,
+    /// The greatest of each number.
+    Max,
+    /// The graph does it.
+    Inside,
+}
+
 struct Shared {
     id: EmbedderId,
-    tokenizer: Tokenizer,
-    model: Model,
-    input_ids: NodeId,
-    attention_mask: NodeId,
-    output: NodeId,
-    /// One thread a pool, one pool a core: workers that shared the runtime's pool would
-    /// wait for one another.
-    pools: Vec<Arc<ThreadPool>>,
-    last_pool: AtomicUsize,
+    parts: Parts,
+    passage_tokens: usize,
 }
 
 impl LocalEmbedder {
     /// The model that comes with the program.
     pub fn bundled() -> Result<Self, EmbedError> {
         let model = options().load_static_slice(MODEL).map_err(unusable)?;
-        let tokenizer = Tokenizer::from_bytes(TOKENIZER).map_err(unusable)?;
-        Self::new(BUNDLED_NAME.to_owned(), model, tokenizer)
-    }
-
-    /// A model of the same shape in a folder: `model.onnx` and `tokenizer.json`.
-    pub fn from_folder(folder: &Path) -> Result<Self, EmbedError> {
-        let file = |name: &str| {
-            let path = folder.join(name);
-            std::fs::read(&path).map_err(|error| EmbedError::Unusable(format!("{}: {error}", path.display())))
-        };
-        let bytes = file("model.onnx")?;
-        // The contents name the model: replacing the file must not pass for the same vectors.
-        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let name = format!("onnx/{name}-{:016x}", xxhash_rust::xxh3::xxh3_64(&bytes));
-        let model = options().load(bytes).map_err(unusable)?;
-        let tokenizer = Tokenizer::from_bytes(file("tokenizer.json")?).map_err(unusable)?;
-        Self::new(name, model, tokenizer)
-    }
-
-    fn new(name: String, model: Model, mut tokenizer: Tokenizer) -> Result<Self, EmbedError> {
-        let truncation = TruncationParams { max_length: MAX_TOKENS, ..TruncationParams::default() };
+        let mut tokenizer = Tokenizer::from_bytes(TOKENIZER).map_err(unusable)?;
+        let truncation = TruncationParams { max_length: PASSAGE_TOKENS, ..TruncationParams::default() };
         tokenizer.with_truncation(Some(truncation)).map_err(unusable)?;
         tokenizer.with_padding(None);
-        let node = |name: &str| model.node_id(name).map_err(unusable);
-        let (input_ids, attention_mask, output) =
-            (node("input_ids")?, node("attention_mask")?, node("embedding")?);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let pools = (0..cores).map(|_| Arc::new(ThreadPool::with_num_threads(1))).collect();
-        let mut shared = Shared {
-            id: EmbedderId { name, width: 0 },
+        Self::new(Parts {
+            name: BUNDLED_NAME.to_owned(),
+            graph: Graph::new(model, &["embedding"]).map_err(unusable)?,
             tokenizer,
-            model,
-            input_ids,
-            attention_mask,
-            output,
-            pools,
-            last_pool: AtomicUsize::new(0),
-        };
-        shared.id.width = shared.embed_one("width", shared.any_pool())?.len();
+            pooling: Pooling::Inside,
+            prefixes: Prefixes::default(),
+            most_tokens: PASSAGE_TOKENS,
+        })
+    }
+
+    pub(super) fn new(parts: Parts) -> Result<Self, EmbedError> {
+        let id = EmbedderId { name: parts.name.clone(), width: 0 };
+        let mut shared = Shared { id, parts, passage_tokens: 0 };
+        // What stands before a passage takes room from it.
+        let prefix = shared.count_tokens(&shared.parts.prefixes.passage);
+        shared.passage_tokens = shared.parts.most_tokens.saturating_sub(prefix).min(PASSAGE_TOKENS);
+        let width = shared
+            .embed_one("width", &Arc::new(ThreadPool::with_num_threads(1)))
+            .map_err(EmbedError::Unusable)?;
+        shared.id.width = width.len();
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Embeds on the calling thread's time; [`Embedder::embed`] moves this off the runtime.
+    /// Embeds on the calling thread's time and as the texts are, without prefixes;
+    /// [`Embedder::embed`] adds them and waits without a thread.
     pub fn embed_now(&self, texts: &[&str]) -> Result<Vec<Vector>, EmbedError> {
-        if let [text] = texts {
-            return Ok(vec![self.shared.embed_one(text, self.shared.any_pool())?]);
-        }
-        // Long texts first: the last worker to finish then holds a short one.
-        let mut order: Vec<usize> = (0..texts.len()).collect();
-        order.sort_by_key(|&number| std::cmp::Reverse(texts[number].len()));
-        let next = AtomicUsize::new(0);
-        let work = |pool: &Arc<ThreadPool>| -> Result<Vec<(usize, Vector)>, EmbedError> {
-            let mut vectors = Vec::new();
-            while let Some(&number) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                vectors.push((number, self.shared.embed_one(texts[number], pool)?));
-            }
-            Ok(vectors)
+        let texts = texts.iter().map(|text| (*text).to_owned()).collect();
+        let done = Workers::shared().run_now(Urgency::Passage, self.tasks(texts));
+        done.map_err(EmbedError::Unusable)
+    }
+
+    fn tasks(&self, texts: Vec<String>) -> Vec<Task<Vector>> {
+        let task = |text: String| {
+            let shared = self.shared.clone();
+            Box::new(move |pool: &Arc<ThreadPool>| shared.embed_one(&text, pool)) as Task<Vector>
         };
-        let mut vectors = std::thread::scope(|scope| {
-            let workers: Vec<_> = self.shared.pools.iter().map(|pool| scope.spawn(|| work(pool))).collect();
-            let results = workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err(panicked())));
-            results.collect::<Result<Vec<_>, _>>()
-        })?
-        .concat();
-        vectors.sort_by_key(|(number, _)| *number);
-        Ok(vectors.into_iter().map(|(_, vector)| vector).collect())
+        texts.into_iter().map(task).collect()
     }
 }
 
-fn panicked() -> EmbedError {
-    EmbedError::Unusable("the model failed on a text".to_owned())
-}
-
-fn options() -> ModelOptions {
-    let mut options = ModelOptions::with_all_ops();
-    options.prepack_weights(true);
-    options
-}
-
-fn unusable(error: impl std::fmt::Display) -> EmbedError {
+pub(super) fn unusable(error: impl std::fmt::Display) -> EmbedError {
     EmbedError::Unusable(error.to_string())
 }
 
 impl Shared {
-    /// Callers that come one by one take turns.
-    fn any_pool(&self) -> &Arc<ThreadPool> {
-        &self.pools[self.last_pool.fetch_add(1, Ordering::Relaxed) % self.pools.len()]
+    fn embed_one(&self, text: &str, pool: &Arc<ThreadPool>) -> Result<Vector, String> {
+        let encoding = self.parts.tokenizer.encode_fast(text, true).map_err(|error| error.to_string())?;
+        let output = self.parts.graph.run(&encoding, pool)?;
+        let vector = pooled(&output, self.parts.pooling)?;
+        unit_length(vector).ok_or_else(|| "the model made a vector that points nowhere".to_owned())
     }
 
-    fn embed_one(&self, text: &str, pool: &Arc<ThreadPool>) -> Result<Vector, EmbedError> {
-        let encoding = self.tokenizer.encode_fast(text, true).map_err(unusable)?;
-        let ids: Vec<i32> = encoding.get_ids().iter().map(|&id| id as i32).collect();
-        let length = ids.len();
-        let ids = NdTensor::from_data([1, length], ids);
-        let mask = NdTensor::from_data([1, length], vec![1i32; length]);
-        let options = RunOptions::default().with_thread_pool(Some(pool.clone()));
-        let [output] = self
-            .model
-            .run_n(
-                vec![(self.input_ids, ids.view().into()), (self.attention_mask, mask.view().into())],
-                [self.output],
-                Some(options),
-            )
-            .map_err(unusable)?;
-        let output: Tensor<f32> = output.try_into().map_err(unusable)?;
-        Ok(output.to_vec())
+    fn count_tokens(&self, text: &str) -> usize {
+        // Counting must see the whole text, so it goes around the truncation.
+        let without_cut = self.parts.tokenizer.encode_fast(text, false);
+        without_cut.map_or(0, |encoding| {
+            encoding.len() + encoding.get_overflowing().iter().map(tokenizers::Encoding::len).sum::<usize>()
+        })
     }
+}
+
+/// The vector of a text: the output itself if it is one, or what its tokens' become.
+fn pooled(output: &Tensor<f32>, pooling: Pooling) -> Result<Vector, String> {
+    let (tokens, width) = match (output.shape(), pooling) {
+        ([1, _], _) => return Ok(output.to_vec()),
+        ([1, tokens, width], pooling) if *tokens > 0 && pooling != Pooling::Inside => (*tokens, *width),
+        (shape, _) => {
+            return Err(format!("the model's output has the shape {shape:?}, which is no embedding"));
+        }
+    };
+    let values = output.to_vec();
+    let mut rows = values.chunks_exact(width.max(1));
+    let fold = |start: Vector, with: fn(f32, f32) -> f32| {
+        values.chunks_exact(width.max(1)).fold(start, |sum, row| {
+            sum.into_iter().zip(row).map(|(so_far, value)| with(so_far, *value)).collect()
+        })
+    };
+    Ok(match pooling {
+        Pooling::First => rows.next().unwrap_or_default().to_vec(),
+        Pooling::Last => rows.nth(tokens - 1).unwrap_or_default().to_vec(),
+        Pooling::Max => fold(vec![f32::MIN; width], f32::max),
+        // Of unit length a sum is as good as a mean.
+        Pooling::Mean | Pooling::Inside => fold(vec![0.0; width], |sum, value| sum + value),
+    })
 }
 
 #[async_trait]
@@ -164,31 +165,27 @@ impl Embedder for LocalEmbedder {
     }
 
     fn max_tokens(&self) -> usize {
-        MAX_TOKENS
+        self.shared.passage_tokens
     }
 
     fn batch_size(&self) -> usize {
         // Enough for the workers to even out, few enough to lose little in a crash.
-        16 * self.shared.pools.len()
+        16 * Workers::shared().count()
     }
 
     fn count_tokens(&self, text: &str) -> usize {
-        // Counting must see the whole text, so it goes around the truncation.
-        let without_cut = self.shared.tokenizer.encode_fast(text, false);
-        without_cut.map_or(0, |encoding| {
-            encoding.len() + encoding.get_overflowing().iter().map(tokenizers::Encoding::len).sum::<usize>()
-        })
+        self.shared.count_tokens(text)
     }
 
-    async fn embed(&self, texts: &[&str], _purpose: Purpose) -> Result<Vec<Vector>, EmbedError> {
-        let embedder = self.clone();
-        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        tokio::task::spawn_blocking(move || {
-            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            embedder.embed_now(&texts)
-        })
-        .await
-        .map_err(unusable)?
+    async fn embed(&self, texts: &[&str], purpose: Purpose) -> Result<Vec<Vector>, EmbedError> {
+        let prefix = self.shared.parts.prefixes.of(purpose);
+        let texts = texts.iter().map(|text| format!("{prefix}{text}")).collect();
+        let urgency = match purpose {
+            Purpose::Query => Urgency::Question,
+            Purpose::Passage => Urgency::Passage,
+        };
+        let done = Workers::shared().run(urgency, self.tasks(texts)).await;
+        done.map_err(EmbedError::Unusable)
     }
 }
 
@@ -230,12 +227,5 @@ mod tests {
         let embedder = LocalEmbedder::bundled().unwrap();
         assert_eq!(embedder.count_tokens("a node"), 2);
         assert_eq!(embedder.count_tokens(&"node ".repeat(1000)), 1000);
-    }
-
-    #[test]
-    fn a_folder_without_a_model_is_a_clear_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let error = LocalEmbedder::from_folder(folder.path()).err().unwrap().to_string();
-        assert!(error.contains("model.onnx"), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! Embedders: the one inside the binary, and whatever else can turn text into vectors.
 
 pub mod local;
+mod onnx;
 pub mod remote;
 pub mod prefixes;
 pub mod estimate;

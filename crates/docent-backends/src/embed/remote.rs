@@ -13,14 +13,11 @@ use docent_core::embed::{EmbedError, Embedder, EmbedderId, Purpose, Vector};
 use secrecy::SecretString;
 
 use super::estimate;
+use super::local::PASSAGE_TOKENS;
 use super::prefixes::Prefixes;
 use super::unit_length;
 use crate::provider::{Contact, Failure, Patience, Provider, base_url};
 pub use protocol::Protocol;
-
-/// Passages are cut as small as for the bundled model: the same words are found and cited
-/// whoever embeds them.
-const PASSAGE_TOKENS: usize = 256;
 
 /// Asked for when the width of a model is not known.
 const A_WORD: &str = "width";
@@ -106,7 +103,8 @@ impl RemoteEmbedder {
         let (protocol, model) = (settings.protocol, settings.model.clone());
         let contact = settings.contact()?;
         let at_home = contact.base == protocol.home();
-        let needs_key = protocol == Protocol::Cohere || (protocol == Protocol::OpenAi && at_home);
+        // A gateway of one's own may have the key itself.
+        let needs_key = at_home && protocol != Protocol::Ollama;
         let key = settings.api_key.clone();
         let provider =
             if needs_key { Provider::with_key(contact, key)? } else { Provider::new(contact, key)? };

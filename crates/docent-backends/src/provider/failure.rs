@@ -9,6 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use docent_core::embed::EmbedError;
+use docent_core::rerank::RerankError;
 use serde_json::Value;
 
 use super::Contact;
@@ -62,6 +63,12 @@ impl fmt::Display for Failure {
 }
 
 impl From<Failure> for EmbedError {
+    fn from(failure: Failure) -> Self {
+        if failure.transient { Self::Unavailable(failure.message) } else { Self::Unusable(failure.message) }
+    }
+}
+
+impl From<Failure> for RerankError {
     fn from(failure: Failure) -> Self {
         if failure.transient { Self::Unavailable(failure.message) } else { Self::Unusable(failure.message) }
     }

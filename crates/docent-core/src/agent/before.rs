@@ -84,7 +84,7 @@ impl Agent {
             let found = page.into_iter().find(|chunk| chunk.id.to_string() == citation.chunk_id);
             if let Some(chunk) = found.filter(|chunk| module.is_none_or(|module| chunk.module_name == module))
             {
-                retrieved.hits.push(Hit { chunk, score: last });
+                retrieved.hits.push(Hit { chunk, score: last, rerank_score: None });
                 kept += 1;
             }
         }

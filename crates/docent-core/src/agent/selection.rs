@@ -98,7 +98,8 @@ impl Agent {
         let score = retrieved.hits.first().map_or(retrieved.relevance, |hit| hit.score);
         let (first, rest): (Vec<_>, Vec<_>) =
             section.iter().cloned().partition(|chunk| selected.contains(&chunk.id));
-        let mut hits: Vec<Hit> = first.into_iter().chain(rest).map(|chunk| Hit { chunk, score }).collect();
+        let mut hits: Vec<Hit> =
+            first.into_iter().chain(rest).map(|chunk| Hit { chunk, score, rerank_score: None }).collect();
         hits.truncate(MOST_AGENT_HITS / 2);
         hits.extend(
             retrieved.hits.drain(..).filter(|hit| section.iter().all(|chunk| chunk.id != hit.chunk.id)),

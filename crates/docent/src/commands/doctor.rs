@@ -83,6 +83,7 @@ fn show(finding: &Finding, output: &Output) -> Result<(), Failure> {
 
 async fn examine(settings: &Settings) -> Vec<Finding> {
     let mut findings = vec![configuration()];
+    findings.extend(reranker(settings).await);
     match settings.data_dir() {
         Ok(folder) => {
             findings.push(permissions(&folder));
@@ -134,6 +135,22 @@ async fn embedder(settings: &Settings) -> (Finding, Option<EmbedderId>) {
         Err(error) => Finding::bad("embedder", compose::embed_failure(error)),
     };
     (finding, Some(id))
+}
+
+/// The reranker, tried with one word; nothing is said where there is none.
+async fn reranker(settings: &Settings) -> Option<Finding> {
+    let reranker = match compose::reranker(settings).await {
+        Ok(reranker) => reranker?,
+        Err(failure) => return Some(Finding::bad("reranker", failure)),
+    };
+    let start = Instant::now();
+    Some(match reranker.rerank("word", &["word"]).await {
+        Ok(_) => Finding::good(
+            "reranker",
+            format!("{} answers in {} ms", reranker.name(), start.elapsed().as_millis()),
+        ),
+        Err(error) => Finding::bad("reranker", compose::rerank_failure(error)),
+    })
 }
 
 /// Tries what an ingest would do, and leaves nothing behind.

@@ -174,6 +174,7 @@ pub async fn open_index(
         settings.retrieval.settings(),
         Arc::new(SystemClock),
     );
+    let retriever = compose::reranked(retriever, settings).await?;
     Ok(EvalBook { description, retriever, meaning, _temporary: temporary })
 }
 

@@ -1,8 +1,9 @@
-//! The settings of vectors: who makes them.
+//! The settings of vectors and of rankings: who makes them, who puts them in order.
 
 use std::path::PathBuf;
 
 use docent_backends::embed::remote::{Protocol, RemoteEmbedderSettings};
+use docent_backends::rerank::cohere::CohereRerankerSettings;
 use docent_core::embed::EmbedderId;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,64 @@ pub enum EmbedderKind {
     Onnx,
     /// Keywords only.
     None,
+}
+
+/// `[reranker]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reranker {
+    /// Which one.
+    pub kind: RerankerKind,
+    /// The model of a provider.
+    pub model: String,
+    /// Another address.
+    pub base_url: Option<String>,
+    /// The key, if it is not COHERE_API_KEY; never printed.
+    pub api_key: Option<SecretString>,
+    /// The folder of an `onnx` model.
+    pub folder: Option<PathBuf>,
+    /// How many of the best it sees.
+    pub candidates: usize,
+}
+
+/// Which reranker.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RerankerKind {
+    /// None: the fused ranking stands.
+    #[default]
+    None,
+    /// Cohere, and what speaks like it.
+    Cohere,
+    /// A cross-encoder in a folder.
+    Onnx,
+}
+
+impl Default for Reranker {
+    fn default() -> Self {
+        Self {
+            kind: RerankerKind::None,
+            model: "rerank-v3.5".to_owned(),
+            base_url: None,
+            api_key: None,
+            folder: None,
+            candidates: 30,
+        }
+    }
+}
+
+impl Reranker {
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.kind == RerankerKind::Onnx && self.folder.is_none() {
+            let message = "reranker.kind is `onnx` but reranker.folder is not set";
+            return Err(Failure::new(Exit::NotConfigured, message)
+                .hint("set reranker.folder to a folder with model.onnx and tokenizer.json"));
+        }
+        if !(1..=200).contains(&self.candidates) {
+            return Err(out_of_range("reranker.candidates", "1 and 200", self.candidates));
+        }
+        Ok(())
+    }
 }
 
 impl Embedder {
@@ -144,6 +203,14 @@ impl Settings {
             patience.policy.attempts = embedder.attempts.unwrap_or(patience.policy.attempts);
         }
         Some(remote)
+    }
+
+    /// Cohere's reranker, as it is configured.
+    pub fn cohere_reranker(&self) -> CohereRerankerSettings {
+        let mut remote = CohereRerankerSettings::new(&self.reranker.model);
+        remote.base_url = self.reranker.base_url.clone().or_else(|| self.cohere.base_url.clone());
+        remote.api_key = self.reranker.api_key.clone().or_else(|| self.cohere.api_key.clone());
+        remote
     }
 }
 

@@ -1,5 +1,7 @@
 //! The real binary with embedders behind an API, spoken to over a real socket.
 
+use std::path::Path;
+
 use docent_backends::testing::scripted_provider::{Act, Request, ScriptedProvider};
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -49,7 +51,7 @@ impl Provider {
 }
 
 /// A book of so many pages of one passage each.
-fn write_book(docent: &Docent, pages: usize) {
+pub fn write_book(docent: &Docent, pages: usize) {
     for page in 0..pages {
         let text = format!("# Page {page}\n\nThis page is about subject{page} and nothing else.\n");
         docent.write(&format!("book/p{page}.md"), &text);
@@ -223,4 +225,29 @@ fn the_doctor_tries_one_word() {
     let ill = finding(&provider.cohere(Docent::new()));
     assert_eq!(ill["health"], "bad");
     assert!(ill["message"].as_str().unwrap().ends_with("check COHERE_API_KEY"), "{ill}");
+}
+
+/// The tiny sentence model in a folder.
+#[test]
+fn a_model_in_a_folder_embeds_and_its_prefixes_are_its_identity() {
+    let docent = Docent::new().with("DOCENT_EMBEDDER__KIND", "onnx").with("DOCENT_EMBEDDER__FOLDER", "tiny");
+    docent.fails(&["search", "node"], 3, "error: the embedder cannot be used: tiny is not a folder");
+    model_folder(&docent, "tiny", "tokens.onnx");
+    docent.write("book/a.md", "# Nodes\n\nA node is what takes part in the graph.\n");
+    docent.write("book/b.md", "# Pasta\n\nBoil the water and add salt.\n");
+    let embedder = docent.json(&["ingest", "book"])["embedder"].as_str().unwrap().to_owned();
+    assert!(embedder.starts_with("onnx/tiny-") && embedder.ends_with("(8 wide)"), "{embedder}");
+    assert_eq!(docent.json(&["search", "boil pasta water"])["chunks"][0]["document_id"], "b.md");
+    let run = docent.with("DOCENT_EMBEDDER__QUERY_PREFIX", "question: ").run(&["search", "node"]);
+    assert_eq!(run.status, 3, "{}", run.stderr);
+    assert!(run.stderr.contains("set embedder.kind = \"onnx\" and the folder"), "{}", run.stderr);
+}
+
+/// Puts a tiny model into a folder of the home.
+pub fn model_folder(docent: &Docent, name: &str, graph: &str) {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docent-backends/tests/fixtures/onnx");
+    let folder = docent.home.path().join(name);
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::copy(fixtures.join(graph), folder.join("model.onnx")).unwrap();
+    std::fs::copy(fixtures.join("tokenizer.json"), folder.join("tokenizer.json")).unwrap();
 }

@@ -9,6 +9,7 @@ mod books;
 mod crash;
 mod doctor;
 mod embedders;
+mod rerankers;
 mod eval;
 mod ingest;
 mod search;

@@ -1,0 +1,173 @@
+//! Cohere's rerank API, and servers that speak like it.
+//!
+//! Invariant: every passage has its own score, in 0–1; what a server sends instead is an error.
+
+use async_trait::async_trait;
+use docent_core::rerank::{RerankError, Reranker};
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::provider::{Contact, Failure, Patience, Provider, base_url};
+
+/// Where Cohere is when nothing else is set.
+const HOME: &str = "https://api.cohere.com";
+
+/// The most passages of one call.
+pub const MOST_PASSAGES: usize = 1000;
+
+/// Which model, where, and how patiently.
+#[derive(Debug, Clone)]
+pub struct CohereRerankerSettings {
+    /// The model's name.
+    pub model: String,
+    /// Where to find it, if not at Cohere.
+    pub base_url: Option<String>,
+    /// The key; Cohere needs one.
+    pub api_key: Option<SecretString>,
+    /// A reader waits for it.
+    pub patience: Patience,
+}
+
+impl CohereRerankerSettings {
+    /// A model at Cohere, with a reader's patience.
+    pub fn new(model: impl Into<String>) -> Self {
+        Self { model: model.into(), base_url: None, api_key: None, patience: Patience::of_a_reader() }
+    }
+}
+
+/// A reranker behind an API.
+#[derive(Debug)]
+pub struct CohereReranker {
+    settings: CohereRerankerSettings,
+    name: String,
+    provider: Provider,
+}
+
+impl CohereReranker {
+    /// Checks the settings; nothing is sent.
+    pub fn new(settings: CohereRerankerSettings) -> Result<Self, RerankError> {
+        let own = settings.base_url.as_deref().map(str::trim).filter(|url| !url.is_empty());
+        let (base, query) = base_url(own.unwrap_or(HOME), &["/rerank", "/v1", "/v2"])?;
+        let at_home = base == HOME;
+        let contact =
+            Contact { who: "Cohere", section: "reranker", key_variable: "COHERE_API_KEY", base, query };
+        let key = settings.api_key.clone();
+        let provider = if at_home { Provider::with_key(contact, key)? } else { Provider::new(contact, key)? };
+        Ok(Self { name: format!("cohere/{}", settings.model), settings, provider })
+    }
+
+    async fn judge(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, Failure> {
+        let CohereRerankerSettings { model, patience, .. } = &self.settings;
+        let mut scores = Vec::with_capacity(passages.len());
+        for passages in passages.chunks(MOST_PASSAGES) {
+            let body =
+                json!({"model": model, "query": query, "documents": passages, "top_n": passages.len()});
+            let read = |answer: &[u8]| in_order(answer, passages.len());
+            scores.extend(self.provider.post("/v2/rerank", model, &body, patience, read).await?);
+        }
+        Ok(scores)
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    results: Vec<Judged>,
+}
+
+#[derive(Deserialize)]
+struct Judged {
+    index: usize,
+    relevance_score: f32,
+}
+
+/// The scores in the order of the passages; they come best first.
+fn in_order(answer: &[u8], passages: usize) -> Result<Vec<f32>, Failure> {
+    let Answer { results } = serde_json::from_slice(answer).map_err(|_| Failure::unreadable())?;
+    let mut scores = vec![f32::NAN; passages];
+    for Judged { index, relevance_score } in results {
+        *scores.get_mut(index).ok_or_else(Failure::unreadable)? = relevance_score.clamp(0.0, 1.0);
+    }
+    match scores.iter().any(|score| score.is_nan()) {
+        true => Err(Failure::unavailable("it did not judge every passage")),
+        false => Ok(scores),
+    }
+}
+
+#[async_trait]
+impl Reranker for CohereReranker {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn rerank(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, RerankError> {
+        self.judge(query, passages).await.map_err(|failure| {
+            tracing::warn!(reranker = self.name, %failure, "not reranked: the order stays as it was");
+            failure.into()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::resilience::Policy;
+    use crate::testing::{Act, ScriptedProvider};
+
+    async fn reranker(script: Vec<Act>, then: Act) -> (ScriptedProvider, CohereReranker) {
+        let server = ScriptedProvider::start(8, script, then).await.unwrap();
+        let mut settings = CohereRerankerSettings::new("rerank-v3.5");
+        settings.base_url = Some(format!("{}/v2", server.url()));
+        settings.api_key = Some("sk-secret".into());
+        let short = Duration::from_millis(5);
+        settings.patience.policy = Policy { first_delay: short, max_delay: short, ..Policy::default() };
+        (server, CohereReranker::new(settings).unwrap())
+    }
+
+    #[tokio::test]
+    async fn cohere_keeps_the_contract() {
+        let (server, reranker) = reranker(vec![], Act::Answer).await;
+        docent_core::testing::reranker_contract(&reranker).await;
+        assert_eq!(server.violations(), Vec::<String>::new());
+        assert_eq!(server.paths()[0], "/v2/rerank");
+        let body = &server.requests()[0].body;
+        assert_eq!((&body["model"], &body["top_n"]), (&json!("rerank-v3.5"), &json!(3)));
+        assert_eq!(reranker.name(), "cohere/rerank-v3.5");
+    }
+
+    #[tokio::test]
+    async fn many_passages_are_judged_in_several_calls() {
+        let (server, reranker) = reranker(vec![], Act::Answer).await;
+        let passages = vec!["a node"; 1001];
+        assert_eq!(reranker.rerank("node", &passages).await.unwrap().len(), 1001);
+        assert_eq!(server.requests().len(), 2);
+        assert_eq!(server.violations(), Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn what_may_pass_is_tried_again() {
+        let (server, reranker) = reranker(vec![Act::Busy(429, 0), Act::Truncated], Act::Answer).await;
+        reranker.rerank("node", &["a node"]).await.unwrap();
+        assert_eq!(server.requests().len(), 3);
+    }
+
+    #[tokio::test]
+    async fn an_error_says_what_to_check_and_keeps_secrets() {
+        for (act, message) in [
+            (Act::Status(401), "check COHERE_API_KEY"),
+            (Act::Status(404), "check reranker.model and reranker.base_url"),
+            (Act::Status(500), "the server answered 500"),
+            (Act::TooFew, "it did not judge every passage"),
+            (Act::Null, "not in the expected format"),
+        ] {
+            let (_server, reranker) = reranker(vec![], act).await;
+            let error = reranker.rerank("my question", &["my passage"]).await.unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+            assert!(!error.contains("secret") && !error.contains("my "), "{error}");
+        }
+        let error = CohereReranker::new(CohereRerankerSettings::new("rerank-v3.5")).unwrap_err().to_string();
+        assert!(error.ends_with("set COHERE_API_KEY"), "{error}");
+    }
+}
