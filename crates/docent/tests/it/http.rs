@@ -1,5 +1,6 @@
 //! The server, asked over real HTTP.
 
+mod embedder;
 mod limits;
 
 use reqwest::{Client, Method, Response, StatusCode};
