@@ -4,13 +4,14 @@ use std::path::Path;
 use std::time::Instant;
 
 use docent_backends::index::embedded::generation;
+use docent_backends::session::sql::Place;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
 use crate::compose;
 use crate::exit::{Exit, Failure};
 use crate::output::{BAD, GOOD, Output, STRONG, WARN};
-use crate::settings::Settings;
+use crate::settings::{SessionsKind, Settings};
 
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -88,6 +89,7 @@ fn examine(settings: &Settings) -> Vec<Finding> {
         }
         Err(failure) => findings.push(Finding::bad("data folder", failure)),
     }
+    findings.push(conversations(settings));
     findings.extend(keys(settings));
     findings
 }
@@ -167,6 +169,27 @@ fn index(folder: &Path, settings: &Settings) -> Finding {
             }
         }
         Err(error) => Finding::bad("index", compose::index_failure(error)),
+    }
+}
+
+/// Opens the store as a command would, and leaves it as it was.
+fn conversations(settings: &Settings) -> Finding {
+    const CHECK: &str = "conversations";
+    if settings.sessions.kind == SessionsKind::Memory {
+        return Finding::good(CHECK, "kept in memory: they go with the program");
+    }
+    let place = match compose::sessions_place(settings, settings.sessions.kind) {
+        Ok(Place::File(path)) if !path.exists() => {
+            return Finding::good(CHECK, format!("none yet: {} will be created", path.display()));
+        }
+        Ok(place) => place,
+        Err(failure) => return Finding::bad(CHECK, failure),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let examined = runtime.map_err(|error| anyhow::Error::from(error).into());
+    match examined.and_then(|runtime| runtime.block_on(compose::examine_sessions(&place))) {
+        Ok(found) => Finding::good(CHECK, format!("{} in {place}, {}", found.conversations, found.server)),
+        Err(failure) => Finding::bad(CHECK, failure),
     }
 }
 

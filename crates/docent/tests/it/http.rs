@@ -1,6 +1,8 @@
 //! The server, asked over real HTTP.
 
 mod limits;
+#[cfg(unix)]
+mod postgres;
 
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
