@@ -1,6 +1,6 @@
-//! What the tests need that cargo does not bring: other people's clients and a browser.
+//! What the tests need that cargo does not bring: other people's clients, a browser, PostgreSQL.
 //!
-//! All of it goes to `target/test-tools`, except the browser, which Debian installs. As root,
+//! The clients go to `target/test-tools`; Debian installs the others. As root,
 //! or where `CI` or `DOCENT_CI` is set, what cannot be installed is a failure; on a
 //! developer's machine it is left out, and said.
 
@@ -14,15 +14,17 @@ use crate::run;
 const FOLDER: &str = "target/test-tools";
 const REQUIREMENTS: &str = "tests/clients/requirements.txt";
 const BROWSER: [&str; 2] = ["/usr/bin/chromium", "/usr/bin/chromedriver"];
+const POSTGRES: &str = "/usr/lib/postgresql";
 
 /// What it is called, the variable that makes the tests insist on it, and how to install it.
 type Tool = (&'static str, &'static str, fn() -> Result<(), String>);
 
 /// Prepares the tools; returns the variables that make the tests insist on them.
 pub fn prepare() -> Result<Vec<&'static str>, String> {
-    let tools: [Tool; 2] = [
+    let tools: [Tool; 3] = [
         ("clients", "DOCENT_TEST_REQUIRE_CLIENTS", clients),
         ("browser", "DOCENT_TEST_REQUIRE_BROWSER", browser),
+        ("database", "DOCENT_TEST_REQUIRE_POSTGRES", postgres),
     ];
     let required = is_root() || is_set("CI") || is_set("DOCENT_CI");
     let mut insist = Vec::new();
@@ -70,6 +72,18 @@ fn browser() -> Result<(), String> {
     }
     std::fs::create_dir_all(FOLDER).map_err(|error| format!("{FOLDER}: {error}"))?;
     run(command("npm", &["install", "--silent", "--no-audit", "--no-fund", "--prefix", FOLDER, "axe-core@4"]))
+}
+
+/// PostgreSQL's programs; each test starts a server of its own with them.
+fn postgres() -> Result<(), String> {
+    let installed = || {
+        let versions = Path::new(POSTGRES).read_dir().into_iter().flatten().flatten();
+        versions.map(|version| version.path()).any(|version| version.join("bin/initdb").exists())
+    };
+    if !installed() {
+        debian(&["postgresql"])?;
+    }
+    if installed() { Ok(()) } else { Err(format!("{POSTGRES} has no version with initdb")) }
 }
 
 /// Installs packages of Debian, when we may.

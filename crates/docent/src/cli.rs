@@ -66,7 +66,7 @@ pub enum Command {
     Ask(Ask),
     /// Talk with the book
     Chat(Chat),
-    /// List, show, export, reset or delete conversations
+    /// List, show, export, reset, delete or copy conversations
     #[command(subcommand)]
     Sessions(Sessions),
     /// Serve the book: chat page, widget, HTTP API, MCP
@@ -195,6 +195,23 @@ pub enum Sessions {
     Delete {
         /// Its id
         id: String,
+    },
+    /// Copy all conversations, and the owner's log, from one store to another
+    ///
+    /// A store is `sqlite` (the file in the data folder), the path of another such file,
+    /// `postgres` (the database that DOCENT_SESSIONS__URL, sessions.url or DATABASE_URL names), or
+    /// postgres://user:password@host/database. A password on a command line is seen by others on
+    /// the machine: `postgres` keeps it out.
+    ///
+    /// What is there already stays, so a copy can be interrupted and run again, and servers can
+    /// go on meanwhile. Conversations that went on differently in both stores are named.
+    Copy {
+        /// The store to copy
+        #[arg(long, value_name = "STORE")]
+        from: String,
+        /// The store to copy to
+        #[arg(long, value_name = "STORE")]
+        to: String,
     },
 }
 

@@ -12,7 +12,7 @@ use docent_backends::index::shelf::Shelf;
 use docent_backends::rerank::cohere::CohereReranker;
 use docent_backends::rerank::onnx::OnnxReranker;
 use docent_backends::session::memory::MemorySessions;
-use docent_backends::session::sql::SqlSessions;
+use docent_backends::session::sql::{Examination, Place, SqlSessions};
 use docent_core::agent::{Agent, AskError};
 use docent_core::embed::{EmbedError, Embedder, EmbedderId};
 use docent_core::generate::Generator;
@@ -284,12 +284,31 @@ pub async fn stores(settings: &Settings) -> Result<Stores, Failure> {
             let memory = Arc::new(MemorySessions::default());
             Ok(Stores { sessions: memory.clone(), log: memory })
         }
-        SessionsKind::Sqlite => {
-            let path = settings.data_dir()?.join("sessions.sqlite");
-            let sql = Arc::new(SqlSessions::open(&path).await.map_err(session_failure)?);
+        SessionsKind::Sqlite | SessionsKind::Postgres => {
+            let place = sessions_place(settings, settings.sessions.kind)?;
+            let sql = Arc::new(sql_sessions(&place).await?);
             Ok(Stores { sessions: sql.clone(), log: sql })
         }
     }
+}
+
+/// Where conversations of this kind are kept.
+pub fn sessions_place(settings: &Settings, kind: SessionsKind) -> Result<Place, Failure> {
+    match kind {
+        SessionsKind::Sqlite => Ok(Place::File(settings.data_dir()?.join("sessions.sqlite"))),
+        SessionsKind::Postgres => Ok(Place::Postgres(settings.sessions.address()?)),
+        SessionsKind::Memory => Err(Failure::usage("conversations in memory go with the program")),
+    }
+}
+
+/// The store at a place.
+pub async fn sql_sessions(place: &Place) -> Result<SqlSessions, Failure> {
+    SqlSessions::open_at(place).await.map_err(session_failure)
+}
+
+/// What can be said of the store at a place without changing it.
+pub async fn examine_sessions(place: &Place) -> Result<Examination, Failure> {
+    SqlSessions::examine(place).await.map_err(session_failure)
 }
 
 /// The store of conversations.

@@ -164,7 +164,8 @@ impl Settings {
         if let Some(folder) = &flags.data_dir {
             figment = figment.merge(Serialized::default("data_dir", folder));
         }
-        let settings: Self = figment.extract().map_err(|error| explain(&error, &file))?;
+        let mut settings: Self = figment.extract().map_err(|error| explain(&error, &file))?;
+        settings.sessions.or_database_url();
         settings.check()?;
         Ok(settings)
     }
@@ -209,6 +210,7 @@ impl Settings {
         self.agent.check()?;
         self.serve.check()?;
         self.check_index()?;
+        self.sessions.check()?;
         if let Some(attempts) = self.generator.attempts.filter(|attempts| !(1..=10).contains(attempts)) {
             return Err(out_of_range("generator.attempts", "1 and 10", attempts));
         }

@@ -1,7 +1,9 @@
-//! Doubles of outside services that speak their real protocol.
+//! Outside services for tests: doubles that speak the real protocol, and the real thing.
 
 mod http;
 pub mod scripted_model;
+#[cfg(unix)]
+pub mod postgres;
 pub mod scripted_provider;
 pub mod scripted_qdrant;
 

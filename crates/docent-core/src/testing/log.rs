@@ -29,11 +29,18 @@ pub async fn log_contract(log: &dyn TurnLog) {
     let kept = Feedback { rating: Rating::Up, ..down };
     assert_eq!(log.since("2026-01-01").await.unwrap()[0].feedback, Some(kept));
 
+    // A comment is whatever somebody sent; not every log can keep a NUL, but none may fail on one.
+    let strange = Feedback { rating: Rating::Down, comment: Some("\u{0}o\u{0}dd'".to_owned()) };
+    log.rate(second.turn_id, &strange).await.unwrap();
+    let rated = log.since("2026-01-02").await.unwrap().remove(0).feedback.unwrap();
+    assert_eq!(rated.comment.unwrap().replace('\0', ""), "odd'");
+
     // A turn nobody asked cannot be rated.
     let nobody = log.rate(Uuid::nil(), &Feedback { rating: Rating::Up, comment: None }).await;
     assert!(matches!(nobody, Err(SessionError::NotFound(_))));
 
     // What is too old is forgotten.
     assert_eq!(log.forget_before("2026-01-02").await.unwrap(), 1);
-    assert_eq!(log.since("").await.unwrap(), [second]);
+    let left: Vec<Uuid> = log.since("").await.unwrap().iter().map(|turn| turn.turn_id).collect();
+    assert_eq!(left, [second.turn_id]);
 }

@@ -206,6 +206,11 @@ async fn a_given_title_stays(store: &dyn SessionStore) {
     assert_eq!(store.get(id).await.unwrap().title, renamed.title);
     assert_eq!(store.rename(id, "Topics").await.unwrap().title.as_deref(), Some("Topics"));
     assert_eq!(queries(store, id, 10).await, ["What is a node?"]);
+
+    // Not every store can keep a NUL, but none may fail on one.
+    let strange = store.rename(id, "\u{0}No\u{0}des' -- \u{7f}\u{10ffff}").await.unwrap();
+    assert_eq!(strange.title.as_deref().unwrap().replace('\0', ""), "Nodes' -- \u{7f}\u{10ffff}");
+    assert_eq!(store.get(id).await.unwrap(), strange);
 }
 
 async fn the_last_used_is_listed_first(store: &dyn SessionStore) {

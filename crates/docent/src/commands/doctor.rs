@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use docent_backends::index::embedded::generation;
+use docent_backends::session::sql::Place;
 use docent_core::embed::{EmbedderId, Purpose};
 use docent_core::index::{Index, IndexError};
 use secrecy::{ExposeSecret, SecretString};
@@ -12,7 +13,7 @@ use serde::Serialize;
 use crate::compose;
 use crate::exit::{Exit, Failure};
 use crate::output::{BAD, GOOD, Output, STRONG, WARN};
-use crate::settings::{IndexKind, Settings};
+use crate::settings::{IndexKind, SessionsKind, Settings};
 
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -97,6 +98,7 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
         }
         Err(failure) => findings.push(Finding::bad("data folder", failure)),
     }
+    findings.push(conversations(settings).await);
     findings.extend(keys(settings));
     findings
 }
@@ -246,6 +248,25 @@ async fn on_server(settings: &Settings) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// Opens the store as a command would, and leaves it as it was.
+async fn conversations(settings: &Settings) -> Finding {
+    const CHECK: &str = "conversations";
+    if settings.sessions.kind == SessionsKind::Memory {
+        return Finding::good(CHECK, "kept in memory: they go with the program");
+    }
+    let place = match compose::sessions_place(settings, settings.sessions.kind) {
+        Ok(Place::File(path)) if !path.exists() => {
+            return Finding::good(CHECK, format!("none yet: {} will be created", path.display()));
+        }
+        Ok(place) => place,
+        Err(failure) => return Finding::bad(CHECK, failure),
+    };
+    match compose::examine_sessions(&place).await {
+        Ok(found) => Finding::good(CHECK, format!("{} in {place}, {}", found.conversations, found.server)),
+        Err(failure) => Finding::bad(CHECK, failure),
+    }
 }
 
 /// Keys are judged by their shape alone, and never shown.

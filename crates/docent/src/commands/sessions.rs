@@ -1,5 +1,7 @@
 //! `docent sessions`: the conversations that are kept.
 
+mod copy;
+
 use docent_core::session::{Session, SessionStore, Turn};
 use serde::Serialize;
 use uuid::Uuid;
@@ -23,6 +25,9 @@ pub struct Conversation {
 
 /// Runs the command.
 pub async fn run(settings: &Settings, command: Sessions, output: &Output) -> Result<(), Failure> {
+    if let Sessions::Copy { from, to } = command {
+        return copy::run(settings, &from, &to, output).await;
+    }
     let store = compose::sessions(settings).await?;
     match command {
         Sessions::List { limit } => list(store.as_ref(), limit, output).await,
@@ -52,6 +57,7 @@ pub async fn run(settings: &Settings, command: Sessions, output: &Output) -> Res
             output.note("deleted");
             Ok(())
         }
+        Sessions::Copy { .. } => Ok(()),
     }
 }
 

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use docent_backends::generate::remote::RemoteSettings;
+use docent_backends::session::sql::Address;
 use docent_core::agent::{self, RetrievalMode, Rewrite, Verify};
 use docent_core::cite::CitationStyle;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
 use super::{Settings, out_of_range};
@@ -156,12 +157,48 @@ pub enum GeneratorKind {
 }
 
 /// `[sessions]`
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sessions {
     /// Where conversations are kept.
     pub kind: SessionsKind,
+    /// The PostgreSQL database, with user and password; never printed.
+    pub url: Option<SecretString>,
 }
+
+impl Sessions {
+    /// Takes the address that other programs use when there is none of our own.
+    pub(super) fn or_database_url(&mut self) {
+        let set = |url: &SecretString| !url.expose_secret().trim().is_empty();
+        let other = || std::env::var(DATABASE_URL).ok().map(SecretString::from);
+        self.url = self.url.take().filter(set).or_else(other).filter(set);
+    }
+
+    /// The PostgreSQL database that is configured.
+    pub fn address(&self) -> Result<Address, Failure> {
+        let Some(url) = &self.url else {
+            let message = "PostgreSQL is to keep the conversations, but sessions.url is not set";
+            return Err(Failure::new(Exit::NotConfigured, message)
+                .hint(format!("set DOCENT_SESSIONS__URL or {DATABASE_URL} to {EXAMPLE_URL}")));
+        };
+        Address::parse(url).map_err(|reason| {
+            Failure::new(Exit::NotConfigured, format!("sessions.url: {reason}"))
+                .hint(format!("it looks like {EXAMPLE_URL}"))
+        })
+    }
+
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.kind == SessionsKind::Postgres {
+            self.address()?;
+        }
+        Ok(())
+    }
+}
+
+/// The variable that other programs find their database by.
+const DATABASE_URL: &str = "DATABASE_URL";
+
+const EXAMPLE_URL: &str = "postgres://user:password@host/database";
 
 /// Where conversations are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -170,6 +207,8 @@ pub enum SessionsKind {
     /// In a file of the data folder.
     #[default]
     Sqlite,
+    /// In a database that several servers may share.
+    Postgres,
     /// Nowhere: they go with the program.
     Memory,
 }

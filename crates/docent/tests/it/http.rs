@@ -2,6 +2,8 @@
 
 mod embedder;
 mod limits;
+#[cfg(unix)]
+mod postgres;
 
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};

@@ -1,5 +1,8 @@
 //! Conversations that are kept, by one process or several.
 
+#[cfg(unix)]
+mod postgres;
+
 use std::process::Stdio;
 
 use crate::support::Docent;
@@ -60,7 +63,11 @@ fn twelve_turns_hold_together() {
 
 #[test]
 fn several_processes_share_one_conversation() {
-    let docent = Docent::new();
+    share_one_conversation(&Docent::new());
+}
+
+/// Asks in several processes at once, in one conversation; returns its id.
+fn share_one_conversation(docent: &Docent) -> String {
     let id = docent.json(&["ask", "What is a ROS 2 node?", "--session", "new"])["session_id"]
         .as_str()
         .unwrap()
@@ -87,4 +94,5 @@ fn several_processes_share_one_conversation() {
     answered.sort();
     stored.sort();
     assert_eq!(stored, answered);
+    id
 }

@@ -1,4 +1,4 @@
-//! Turns kept for the owner, in the same file as the conversations.
+//! Turns kept for the owner, in the same database as the conversations.
 
 use async_trait::async_trait;
 use docent_core::log::{Feedback, LoggedTurn, Rating, TurnLog};
@@ -6,19 +6,27 @@ use docent_core::session::SessionError;
 use uuid::Uuid;
 
 use super::SqlSessions;
+use super::database::{Row, Value};
 
 #[async_trait]
 impl TurnLog for SqlSessions {
     async fn record(&self, turns: &[LoggedTurn]) -> Result<(), SessionError> {
-        let mut transaction = self.begin().await.map_err(|error| self.error(&error))?;
+        let mut records = Vec::with_capacity(turns.len());
         for turn in turns {
             let what = format!("turn {} cannot be logged", turn.turn_id);
             let record = serde_json::to_string(&LoggedTurn { feedback: None, ..turn.clone() })
                 .map_err(|error| self.damaged(&what, &error))?;
-            let insert = sqlx::query(INSERT).bind(turn.turn_id.to_string()).bind(&turn.at).bind(record);
-            insert.execute(&mut *transaction).await.map_err(|error| self.error(&error))?;
+            records.push((turn, record));
         }
-        transaction.commit().await.map_err(|error| self.error(&error))
+        let attempt = || async {
+            let mut transaction = self.database.begin().await?;
+            for (turn, record) in &records {
+                let values = [Value::Id(turn.turn_id), Value::Text(&turn.at), Value::Text(record)];
+                transaction.execute(INSERT, &values).await?;
+            }
+            transaction.commit().await
+        };
+        self.write(attempt).await
     }
 
     async fn rate(&self, turn_id: Uuid, feedback: &Feedback) -> Result<(), SessionError> {
@@ -26,21 +34,21 @@ impl TurnLog for SqlSessions {
             Rating::Up => "up",
             Rating::Down => "down",
         };
-        let update = sqlx::query(RATE).bind(turn_id.to_string()).bind(rating).bind(&feedback.comment);
-        match update.execute(&self.writes).await.map_err(|error| self.error(&error))?.rows_affected() {
+        let values = [Value::Id(turn_id), Value::Text(rating), Value::Maybe(feedback.comment.as_deref())];
+        match self.execute(RATE, &values).await? {
             0 => Err(SessionError::NotFound(turn_id)),
             _ => Ok(()),
         }
     }
 
     async fn since(&self, moment: &str) -> Result<Vec<LoggedTurn>, SessionError> {
-        let rows: Vec<(String, Option<String>, Option<String>)> = sqlx::query_as(SINCE)
-            .bind(moment)
-            .fetch_all(&self.reads)
-            .await
-            .map_err(|error| self.error(&error))?;
-        rows.into_iter()
-            .map(|(record, rating, comment)| {
+        let rows = self.read(SINCE, &[Value::Text(moment)]).await?;
+        let parse = |row: &Row| -> sqlx::Result<_> {
+            Ok((row.text("record")?, row.maybe("rating")?, row.maybe("comment")?))
+        };
+        rows.iter()
+            .map(|row| {
+                let (record, rating, comment) = parse(row).map_err(|error| self.error(&error))?;
                 let turn: LoggedTurn =
                     serde_json::from_str(&record).map_err(|error| self.damaged("a logged turn", &error))?;
                 let feedback = rating.map(|rating| Feedback {
@@ -53,8 +61,7 @@ impl TurnLog for SqlSessions {
     }
 
     async fn forget_before(&self, moment: &str) -> Result<usize, SessionError> {
-        let deleted = sqlx::query(FORGET).bind(moment).execute(&self.writes).await;
-        let count = deleted.map_err(|error| self.error(&error))?.rows_affected();
+        let count = self.execute(FORGET, &[Value::Text(moment)]).await?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 }

@@ -1,11 +1,14 @@
 //! The contract on a disk, and what only a file can suffer.
 
+#[cfg(unix)]
+mod postgres;
+mod copy;
+
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use docent_core::testing::sessions::{session_contract, turn};
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, Row as _};
 use tempfile::TempDir;
 
 use super::*;
@@ -15,6 +18,14 @@ fn new_path() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data/docent/sessions.db");
     (folder, path)
+}
+
+/// The connections themselves, to look and to damage.
+fn file(store: &SqlSessions) -> &sqlite::File {
+    match &store.database {
+        Database::Sqlite(file) => file,
+        Database::Postgres(_) => panic!("{} is no file", store.place),
+    }
 }
 
 async fn queries(store: &SqlSessions, id: Uuid) -> Vec<String> {
@@ -109,7 +120,7 @@ async fn turns_outlive_a_reset_but_not_a_deletion() {
     store.reset(id).await.unwrap();
     store.append(id, &turn("two")).await.unwrap();
     let count = async || -> i64 {
-        sqlx::query_scalar("SELECT COUNT(*) FROM turns").fetch_one(&store.reads).await.unwrap()
+        sqlx::query_scalar("SELECT COUNT(*) FROM turns").fetch_one(&file(&store).reads).await.unwrap()
     };
     assert_eq!(count().await, 2);
     store.delete(id).await.unwrap();
@@ -120,7 +131,7 @@ async fn turns_outlive_a_reset_but_not_a_deletion() {
 async fn writes_are_synced_and_logged_ahead() {
     let (_folder, path) = new_path();
     let store = SqlSessions::open(&path).await.unwrap();
-    for pool in [&store.writes, &store.reads] {
+    for pool in [&file(&store).writes, &file(&store).reads] {
         let journal: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(pool).await.unwrap();
         let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(pool).await.unwrap();
         assert_eq!((journal.as_str(), synchronous), ("wal", 2));
@@ -134,7 +145,7 @@ async fn no_statement_reads_a_whole_session() {
     let store = SqlSessions::open(&path).await.unwrap();
     for sql in [COUNT_TURN, INSERT_TURN, LAST_TURNS, GET_SESSION, RENAME_SESSION, RESET_SESSION] {
         let plan = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")));
-        for step in plan.fetch_all(&store.reads).await.unwrap() {
+        for step in plan.fetch_all(&file(&store).reads).await.unwrap() {
             let step: String = step.get("detail");
             assert!(!step.contains("SCAN") && !step.contains("TEMP B-TREE"), "{sql}: {step}");
         }
@@ -144,15 +155,16 @@ async fn no_statement_reads_a_whole_session() {
 #[tokio::test]
 async fn a_locked_file_is_unavailable_and_nothing_is_written() {
     let (_folder, path) = new_path();
-    let store = SqlSessions::open_within(&path, Duration::from_millis(50)).await.unwrap();
+    let place = Place::File(path.clone());
+    let store = SqlSessions::open_within(&place, Duration::from_millis(50)).await.unwrap();
     let id = store.create().await.unwrap().session_id;
     let other = SqlSessions::open(&path).await.unwrap();
-    let lock = other.begin().await.unwrap();
+    let lock = other.database.begin().await.unwrap();
     assert_unavailable(store.append(id, &turn("one")).await, &path);
     assert_unavailable(store.create().await, &path);
     assert_unavailable(store.rename(id, "Nodes").await, &path);
     assert_unavailable(store.delete(id).await, &path);
-    assert_unavailable(SqlSessions::open_within(&path, Duration::from_millis(50)).await, &path);
+    assert_unavailable(SqlSessions::open_within(&place, Duration::from_millis(50)).await, &path);
     assert_eq!(queries(&store, id).await, [""; 0], "reading goes on");
     lock.rollback().await.unwrap();
     store.append(id, &turn("two")).await.unwrap();
@@ -176,7 +188,7 @@ async fn a_full_or_read_only_file_is_unavailable() {
     let mut long = turn("Everything?");
     long.response.answer = "word ".repeat(100_000);
     for pragma in ["PRAGMA max_page_count = 1", "PRAGMA query_only = 1"] {
-        sqlx::query(pragma).execute(&store.writes).await.unwrap();
+        sqlx::query(pragma).execute(&file(&store).writes).await.unwrap();
         assert_unavailable(store.append(id, &long).await, &path);
     }
     assert_eq!(store.get(id).await.unwrap().turn_count, 0);
@@ -198,8 +210,8 @@ async fn a_corrupt_page_is_damaged() {
     for number in 0..20 {
         store.append(id, &turn(&number.to_string())).await.unwrap();
     }
-    store.reads.close().await;
-    store.writes.close().await;
+    file(&store).reads.close().await;
+    file(&store).writes.close().await;
     let mut bytes = std::fs::read(&path).unwrap();
     // The first page, with the tables' names, stays.
     bytes[4096..].fill(0xa5);
@@ -214,15 +226,15 @@ async fn an_unreadable_record_or_row_is_damaged() {
     let id = store.create().await.unwrap().session_id;
     store.append(id, &turn("What is a node?")).await.unwrap();
     for damage in ["UPDATE turns SET record = '{}'", "UPDATE turns SET record = x'ff'"] {
-        sqlx::query(damage).execute(&store.writes).await.unwrap();
+        sqlx::query(damage).execute(&file(&store).writes).await.unwrap();
         assert_damaged(store.turns(id, 1).await, &path);
     }
     for damage in ["UPDATE sessions SET turn_count = -1", "UPDATE sessions SET turn_count = 'many'"] {
-        sqlx::query(damage).execute(&store.writes).await.unwrap();
+        sqlx::query(damage).execute(&file(&store).writes).await.unwrap();
         assert_damaged(store.get(id).await, &path);
         assert_damaged(store.list(10, 0).await, &path);
     }
-    sqlx::query("DROP TABLE turns").execute(&store.writes).await.unwrap();
+    sqlx::query("DROP TABLE turns").execute(&file(&store).writes).await.unwrap();
     assert_damaged(store.append(id, &turn("And a topic?")).await, &path);
 }
 
@@ -230,10 +242,28 @@ async fn an_unreadable_record_or_row_is_damaged() {
 async fn a_file_of_a_newer_version_is_left_alone() {
     let (_folder, path) = new_path();
     let store = SqlSessions::open(&path).await.unwrap();
-    sqlx::query("UPDATE _sqlx_migrations SET version = version + 98").execute(&store.writes).await.unwrap();
+    sqlx::query("UPDATE _sqlx_migrations SET version = version + 98")
+        .execute(&file(&store).writes)
+        .await
+        .unwrap();
     let refused = SqlSessions::open(&path).await;
     assert!(refused.as_ref().unwrap_err().to_string().contains("newer version"), "{refused:?}");
     assert_damaged(refused, &path);
+}
+
+#[tokio::test]
+async fn an_examination_changes_nothing() {
+    let (_folder, path) = new_path();
+    let place = Place::File(path.clone());
+    assert_eq!(SqlSessions::examine(&place).await.unwrap().conversations, 0);
+    let tables = "SELECT COUNT(*) FROM sqlite_master";
+    let store = SqlSessions::connect(&place, PATIENCE).await.unwrap();
+    let count: i64 = sqlx::query_scalar(tables).fetch_one(&file(&store).reads).await.unwrap();
+    assert_eq!(count, 0, "no table was left behind");
+    SqlSessions::open(&path).await.unwrap().create().await.unwrap();
+    let examined = SqlSessions::examine(&place).await.unwrap();
+    assert_eq!(examined.conversations, 1);
+    assert!(examined.server.starts_with("SQLite 3."), "{}", examined.server);
 }
 
 #[tokio::test]
