@@ -1,6 +1,7 @@
 //! The real binary with its index on a Qdrant server, over real gRPC.
 
 use docent_backends::embed::remote::{Protocol, RemoteEmbedder, RemoteEmbedderSettings};
+use docent_backends::testing::postgres::Postgres;
 use docent_backends::testing::scripted_provider::Act;
 use docent_backends::testing::scripted_qdrant::{Fault, ScriptedQdrant, When};
 use docent_core::embed::{Embedder, Purpose};
@@ -297,4 +298,46 @@ fn a_conversation_outlives_its_index() {
     let read = async { client.get(path).send().await.unwrap().json::<Value>().await.unwrap() };
     assert_eq!(server.runtime.block_on(read)["turns"].as_array().unwrap().len(), 2);
     assert_eq!(ready(), 200);
+}
+
+#[test]
+fn a_conversation_continues_on_either_of_two_servers() {
+    let Some(postgres) = Postgres::start() else { return };
+    let database = postgres.database();
+    let server = Server::start();
+    let user = || {
+        let docent = server.user(Docent::new());
+        docent.with("DOCENT_SESSIONS__KIND", "postgres").with("DOCENT_SESSIONS__URL", &database)
+    };
+    let users = [user(), user()];
+    users[0].write("book/nodes.md", NODES);
+    users[0].ok(&["ingest", "book", "--base-url", "https://book.example", "--quiet"]);
+    let servers = [users[0].serve(), users[1].serve()];
+    let client = reqwest::Client::new();
+    let post = |number: usize, path: &str, body: Value| {
+        let request = client.post(format!("{}/api/v1/{path}", servers[number].url)).json(&body);
+        server.runtime.block_on(async { request.send().await.unwrap().json::<Value>().await.unwrap() })
+    };
+    let id = post(0, "sessions", json!({}))["session_id"].clone();
+    let first = post(0, "ask", json!({"query": "What is a topic?", "session_id": id}));
+    assert_eq!(first["citations"][0]["heading"], "Topics", "{first}");
+    // "it" is the topic of the turn the other server answered.
+    let second = post(1, "ask", json!({"query": "What does it carry?", "session_id": id}));
+    assert_eq!(second["citations"][0]["quote"], "A topic carries messages between nodes.", "{second}");
+    let third = post(0, "ask", json!({"query": "Between what?", "session_id": id}));
+    assert_eq!(third["session_id"], id, "{third}");
+
+    // A book published through one is what both answer from, without a restart.
+    users[0].write("book/nodes.md", &NODES.replace("carries messages", "carries typed messages"));
+    users[0].ok(&["ingest", "--quiet"]);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    for number in [0, 1] {
+        loop {
+            let answer = post(number, "ask", json!({"query": "What is a topic?"}));
+            if answer["citations"][0]["quote"] == "A topic carries typed messages between nodes." {
+                break;
+            }
+            assert!(std::time::Instant::now() < until, "{answer}");
+        }
+    }
 }
