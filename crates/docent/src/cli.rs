@@ -254,6 +254,9 @@ pub struct Eval {
     /// Write the ranking as a TREC run
     #[arg(long, value_name = "FILE")]
     pub run: Option<PathBuf>,
+    /// Say how often another TREC run has the same ten best
+    #[arg(long, value_name = "FILE")]
+    pub compare: Option<PathBuf>,
     /// Keep the index here and reuse it next time [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     pub index: Option<PathBuf>,

@@ -1,5 +1,6 @@
 //! `docent eval`: measure retrieval and answers on a question set.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +14,7 @@ use crate::compose;
 use crate::eval::answers::{self, Asked};
 use crate::eval::report::{self, Report};
 use crate::eval::{EvalBook, Judgements, QuestionSet, Ranking, last_question, metrics, open_index};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::output::{Output, write_file};
 use crate::settings::Settings;
 
@@ -59,6 +60,9 @@ async fn retrieval(
         let run: String = rankings.iter().map(Ranking::trec).collect();
         write_file(path, run)?;
     }
+    if let Some(path) = &arguments.compare {
+        compare(&rankings, path, output)?;
+    }
     let score = metrics::score(&judged, &rankings);
     if output.json {
         return output.object(&score);
@@ -77,6 +81,26 @@ async fn retrieval(
         output
             .line(format!("follow-ups: nDCG@10={:.4} Recall@5={:.4}", score.ndcg_at_10, score.recall_at_5))?;
     }
+    Ok(())
+}
+
+/// How many questions have the same ten best documents, in the same order, in another run.
+fn compare(rankings: &[Ranking], other: &Path, output: &Output) -> Result<(), Failure> {
+    let text = std::fs::read_to_string(other)
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot read {}: {error}", other.display())))?;
+    let mut theirs: HashMap<&str, Vec<&str>> = HashMap::new();
+    for line in text.lines() {
+        if let [query, _, document, ..] = line.split_whitespace().collect::<Vec<_>>()[..] {
+            theirs.entry(query).or_default().push(document);
+        }
+    }
+    let same = |ranking: &&Ranking| {
+        let ours = ranking.documents.iter().take(10).map(|(document, _)| document.as_str());
+        theirs.get(ranking.query.as_str()).is_some_and(|theirs| ours.eq(theirs.iter().take(10).copied()))
+    };
+    let (same, all) = (rankings.iter().filter(same).count(), rankings.len());
+    let share = 100.0 * same as f64 / all.max(1) as f64;
+    output.note(format!("the same ten best as {}: {same} of {all} queries, {share:.1} %", other.display()));
     Ok(())
 }
 
