@@ -13,8 +13,10 @@ use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
-use crate::embed::{Embedder, Purpose};
+use crate::embed::{Embedder, Purpose, Vector};
+use crate::recent::Recent;
 use crate::terms::Analyzer;
 use claim::Claim;
 
@@ -124,6 +126,8 @@ impl Calibration {
 pub struct Verifier {
     analyzer: Arc<Analyzer>,
     embedder: Option<Arc<dyn Embedder>>,
+    /// The vectors of stretches that were compared before.
+    meanings: Arc<Recent<u64, Arc<Vector>>>,
 }
 
 /// The best stretch of one passage.
@@ -139,13 +143,16 @@ pub struct Stretch {
     pub verbatim: bool,
 }
 
+/// Stretches of the book whose vectors are kept.
+const MEANINGS_KEPT: usize = 2048;
+
 /// So many passages are compared by meaning; the others by their words alone.
 const MOST_COMPARED: usize = 3;
 
 impl Verifier {
     /// Without an embedder only words are compared.
     pub fn new(analyzer: Arc<Analyzer>, embedder: Option<Arc<dyn Embedder>>) -> Self {
-        Self { analyzer, embedder }
+        Self { analyzer, embedder, meanings: Arc::new(Recent::new(MEANINGS_KEPT)) }
     }
 
     /// How far each passage supports `sentence`, the best first; passages without words
@@ -216,15 +223,36 @@ impl Verifier {
         if compared.is_empty() {
             return;
         }
-        let texts: Vec<&str> = std::iter::once(sentence)
-            .chain(compared.iter().map(|stretch| &passages[stretch.passage][stretch.span.clone()]))
-            .collect();
-        let Ok(vectors) = embedder.embed(&texts, Purpose::Passage).await else { return };
-        let Some((claim, spans)) = vectors.split_first() else { return };
-        for (stretch, vector) in compared.into_iter().zip(spans) {
-            let cosine: f32 = claim.iter().zip(vector).map(|(a, b)| a * b).sum();
+        let spans: Vec<&str> =
+            compared.iter().map(|stretch| &passages[stretch.passage][stretch.span.clone()]).collect();
+        let Some((claim, meanings)) = self.meanings(embedder.as_ref(), sentence, &spans).await else {
+            return;
+        };
+        for (stretch, vector) in compared.into_iter().zip(meanings) {
+            let cosine: f32 = claim.iter().zip(vector.iter()).map(|(a, b)| a * b).sum();
             stretch.signals.similarity = Some(cosine.clamp(0.0, 1.0));
         }
+    }
+
+    /// The vectors of a sentence and of the book's words; those are asked about again and again.
+    async fn meanings(
+        &self,
+        embedder: &dyn Embedder,
+        sentence: &str,
+        spans: &[&str],
+    ) -> Option<(Vector, Vec<Arc<Vector>>)> {
+        let mut known: Vec<Option<Arc<Vector>>> =
+            spans.iter().map(|span| self.meanings.get(&xxh3_64(span.as_bytes()))).collect();
+        let unknown: Vec<usize> = (0..spans.len()).filter(|at| known[*at].is_none()).collect();
+        let texts: Vec<&str> = std::iter::once(sentence).chain(unknown.iter().map(|at| spans[*at])).collect();
+        let mut vectors = embedder.embed(&texts, Purpose::Passage).await.ok()?.into_iter();
+        let claim = vectors.next()?;
+        for (at, vector) in unknown.into_iter().zip(vectors) {
+            let vector = Arc::new(vector);
+            self.meanings.put(xxh3_64(spans[at].as_bytes()), vector.clone());
+            known[at] = Some(vector);
+        }
+        Some((claim, known.into_iter().collect::<Option<Vec<_>>>()?))
     }
 }
 
@@ -283,6 +311,45 @@ mod tests {
     fn the_best_passage_comes_first() {
         let found = run(verifier().support("A node is in the graph.", &["Boil water.", PASSAGE, ""]));
         assert_eq!(found.iter().map(|support| support.passage).collect::<Vec<_>>(), [1, 0]);
+    }
+
+    /// Counts the texts it is given.
+    #[derive(Default)]
+    struct Counting(crate::testing::LetterEmbedder, std::sync::atomic::AtomicUsize);
+
+    #[async_trait::async_trait]
+    impl Embedder for Counting {
+        fn id(&self) -> &crate::embed::EmbedderId {
+            self.0.id()
+        }
+        fn max_tokens(&self) -> usize {
+            self.0.max_tokens()
+        }
+        fn batch_size(&self) -> usize {
+            self.0.batch_size()
+        }
+        fn count_tokens(&self, text: &str) -> usize {
+            self.0.count_tokens(text)
+        }
+        async fn embed(
+            &self,
+            texts: &[&str],
+            purpose: Purpose,
+        ) -> Result<Vec<Vector>, crate::embed::EmbedError> {
+            self.1.fetch_add(texts.len(), std::sync::atomic::Ordering::Relaxed);
+            self.0.embed(texts, purpose).await
+        }
+    }
+
+    #[test]
+    fn the_books_words_are_embedded_once() {
+        let embedder = Arc::new(Counting::default());
+        let verifier = Verifier::new(Arc::new(Analyzer::new(Language::default())), Some(embedder.clone()));
+        let count = || embedder.1.load(std::sync::atomic::Ordering::Relaxed);
+        let first = run(verifier.stretches("A node takes part.", &[PASSAGE]));
+        assert_eq!(count(), 2, "the sentence and the stretch");
+        let again = run(verifier.stretches("A node takes part.", &[PASSAGE]));
+        assert_eq!((count(), again), (3, first), "the sentence alone, to the same end");
     }
 
     #[test]
