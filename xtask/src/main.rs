@@ -44,6 +44,11 @@ fn check() -> ExitCode {
 
 fn tests() -> Result<(), String> {
     let insist = tools::prepare()?;
+    // Passing tests are silent, so it is said here which Qdrant they meet.
+    match std::env::var("DOCENT_TEST_QDRANT_URL") {
+        Ok(url) => eprintln!("   Qdrant: the double, and the real server at {url}"),
+        Err(_) => eprintln!("   Qdrant: the double alone (DOCENT_TEST_QDRANT_URL names a real server)"),
+    }
     let mut command = Command::new("cargo");
     command.envs(insist.iter().map(|variable| (variable, "1")));
     if installed("nextest") {

@@ -1,5 +1,7 @@
 //! The real binary with its index on a Qdrant server, over real gRPC.
 
+use std::time::Duration;
+
 use docent_backends::embed::remote::{Protocol, RemoteEmbedder, RemoteEmbedderSettings};
 use docent_backends::testing::postgres::Postgres;
 use docent_backends::testing::scripted_provider::Act;
@@ -259,6 +261,27 @@ fn an_ingest_survives_a_server_that_is_killed() {
 }
 
 #[test]
+fn an_ingest_waits_for_a_server_that_is_killed_in_the_middle() {
+    let server = Server::start();
+    let docent = server.user(Docent::without_vectors());
+    for page in 0..1000 {
+        docent.write(&format!("book/p{page}.md"), &format!("# Page {page}\n\nAbout subject{page}.\n"));
+    }
+    // Slow enough to be caught in the act.
+    server.qdrant.fault("Upsert", When::From(1), Fault::Slow(Duration::from_millis(50)));
+    let mut ingest = docent.command(&["ingest", "book", "--quiet"]).spawn().unwrap();
+    while server.qdrant.count("Upsert") < 4 {
+        assert!(ingest.try_wait().unwrap().is_none(), "the ingest ended before it was disturbed");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    server.qdrant.stop();
+    server.restart();
+    assert!(ingest.wait().unwrap().success());
+    assert_eq!(docent.json(&["status"])["chunks"], 1000);
+    assert!(docent.ok(&["search", "subject3"]).contains("About subject3."));
+}
+
+#[test]
 fn a_conversation_outlives_its_index() {
     let server = Server::start();
     let docent = server.user(Docent::new());
@@ -330,7 +353,7 @@ fn a_conversation_continues_on_either_of_two_servers() {
     // A book published through one is what both answer from, without a restart.
     users[0].write("book/nodes.md", &NODES.replace("carries messages", "carries typed messages"));
     users[0].ok(&["ingest", "--quiet"]);
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let until = std::time::Instant::now() + Duration::from_secs(20);
     for number in [0, 1] {
         loop {
             let answer = post(number, "ask", json!({"query": "What is a topic?"}));
