@@ -17,6 +17,9 @@ pub trait Shelf: Send + Sync {
     /// What is there; none when there is nothing an ingest could build on.
     async fn published(&self) -> Result<Option<Published>, IndexError>;
 
+    /// Where the book came from, even if the rest of it is damaged.
+    async fn sources(&self) -> Result<Vec<SourceRecord>, IndexError>;
+
     /// The vectors that are there, by what they were made from.
     async fn vectors(&self) -> Result<HashMap<Key, Vector>, IndexError>;
 

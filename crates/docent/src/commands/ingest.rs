@@ -65,9 +65,10 @@ async fn sources(
         }
         return Ok(arguments.sources.iter().map(record).collect());
     }
-    match shelf.published().await.map_err(compose::index_failure)? {
-        Some(published) if !published.sources.is_empty() => Ok(published.sources),
-        _ => Err(Failure::usage("no source given")
+    let remembered = shelf.sources().await.map_err(compose::index_failure)?;
+    match remembered.is_empty() {
+        false => Ok(remembered),
+        true => Err(Failure::usage("no source given")
             .hint("name a folder: docent ingest ./docs --base-url https://example.org/docs")),
     }
 }

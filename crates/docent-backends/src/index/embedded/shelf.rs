@@ -10,7 +10,7 @@ use docent_core::index::IndexError;
 
 use super::build::build;
 use super::generation::{self, Generation};
-use crate::index::parts::{Key, Parts, WholeBook, labels};
+use crate::index::parts::{Key, Parts, SourceRecord, WholeBook, labels};
 use crate::index::shelf::{Published, Shelf};
 
 /// The index in a folder.
@@ -43,6 +43,11 @@ impl Shelf for FolderShelf {
                 Ok(None)
             }
         }
+    }
+
+    async fn sources(&self) -> Result<Vec<SourceRecord>, IndexError> {
+        let Some(name) = generation::current(&self.folder)? else { return Ok(Vec::new()) };
+        Ok(generation::read_manifest(&self.folder.join(name))?.sources)
     }
 
     async fn vectors(&self) -> Result<HashMap<Key, Vector>, IndexError> {

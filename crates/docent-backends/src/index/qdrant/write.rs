@@ -32,7 +32,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::collection::{self, DENSE, FORMAT, KEYWORDS, Manifest, ROLE, Reading};
 use super::keywords::Counted;
 use super::{QdrantIndex, payload};
-use crate::index::parts::{Key, PageRecord, Parts, WholeBook, labels};
+use crate::index::parts::{Key, PageRecord, Parts, SourceRecord, WholeBook, labels};
 use crate::index::shelf::{Published, Shelf};
 
 /// How long a new collection may be arranged before readers get it anyway.
@@ -79,6 +79,10 @@ impl Shelf for QdrantIndex {
             language: manifest.language,
             sources: manifest.sources,
         }))
+    }
+
+    async fn sources(&self) -> Result<Vec<SourceRecord>, IndexError> {
+        Ok(self.own_manifest().await?.map(|manifest| manifest.sources).unwrap_or_default())
     }
 
     async fn vectors(&self) -> Result<HashMap<Key, Vector>, IndexError> {
