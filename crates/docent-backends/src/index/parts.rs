@@ -137,6 +137,42 @@ pub struct PageRecord {
 }
 
 #[cfg(test)]
+pub(crate) mod made {
+    use super::*;
+    use docent_core::embed::Vector;
+
+    /// The parts of a book of these chunks, with the letters' vectors.
+    pub(crate) fn with_parts<T>(chunks: &[(Chunk, Vector)], use_them: impl FnOnce(&Parts<'_>) -> T) -> T {
+        let (chunks, vectors): (Vec<Chunk>, Vec<Vector>) = chunks.iter().cloned().unzip();
+        let mut pages: Vec<PageRecord> = Vec::new();
+        for chunk in &chunks {
+            match pages.last_mut() {
+                Some(page) if page.id == chunk.document_id => page.chunks += 1,
+                _ => pages.push(PageRecord {
+                    id: chunk.document_id.clone(),
+                    url: chunk.url.clone(),
+                    title: chunk.page_title.clone(),
+                    module: chunk.module_name.clone(),
+                    chunks: 1,
+                    sections: BTreeMap::from([("0".to_owned(), chunk.content.clone())]),
+                }),
+            }
+        }
+        use_them(&Parts {
+            embedder: EmbedderId { name: "test/letters".into(), width: 26 },
+            language: Language::default(),
+            pages: &pages,
+            keys: &(1..=chunks.len() as u128).collect::<Vec<_>>(),
+            chunks: &chunks,
+            vectors: &vectors.concat(),
+            labels: BTreeMap::from([("m".to_owned(), "Module M".to_owned())]),
+            sources: Vec::new(),
+            created_at: "2026-01-01T00:00:00Z".into(),
+        })
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

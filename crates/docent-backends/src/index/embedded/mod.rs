@@ -150,42 +150,11 @@ impl Generation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use docent_core::embed::{EmbedderId, Vector};
-    use docent_core::language::Language;
+    use docent_core::embed::Vector;
     use docent_core::testing::{LetterEmbedder, chunk, index_contract};
 
     use super::build::{build, build_in_memory};
-    use crate::index::parts::{PageRecord, Parts};
-
-    /// Hands the parts of a book made of `chunks` to `make`.
-    fn with_parts<T>(chunks: &[(Chunk, Vector)], make: impl FnOnce(&Parts<'_>) -> T) -> T {
-        let (chunks, vectors): (Vec<Chunk>, Vec<Vector>) = chunks.iter().cloned().unzip();
-        let mut pages: Vec<PageRecord> = Vec::new();
-        for chunk in &chunks {
-            match pages.last_mut() {
-                Some(page) if page.id == chunk.document_id => page.chunks += 1,
-                _ => pages.push(PageRecord {
-                    id: chunk.document_id.clone(),
-                    url: chunk.url.clone(),
-                    title: chunk.page_title.clone(),
-                    module: chunk.module_name.clone(),
-                    chunks: 1,
-                    sections: Default::default(),
-                }),
-            }
-        }
-        make(&Parts {
-            embedder: EmbedderId { name: "test/letters".into(), width: 26 },
-            language: Language::default(),
-            pages: &pages,
-            keys: &vec![0; chunks.len()],
-            chunks: &chunks,
-            vectors: &vectors.concat(),
-            labels: Default::default(),
-            sources: Vec::new(),
-            created_at: "2026-01-01T00:00:00Z".into(),
-        })
-    }
+    use crate::index::parts::made::with_parts;
 
     fn one(content: &str) -> Vec<(Chunk, Vector)> {
         let chunk = chunk("page", 0, content);

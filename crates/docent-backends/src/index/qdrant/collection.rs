@@ -111,7 +111,7 @@ pub enum Reading {
     /// Docent wrote them.
     Own(Box<Manifest>),
     /// Somebody else did.
-    Foreign(Fields),
+    Foreign(Box<Fields>),
 }
 
 /// A collection that can be searched.
@@ -219,7 +219,7 @@ impl Collection {
             sources: vec![format!("{}/{name}", connection.place())],
             created_at: String::new(),
         };
-        Ok(Self::new(name.clone(), Reading::Foreign(fields), Some(vector), description))
+        Ok(Self::new(name.clone(), Reading::Foreign(Box::new(fields)), Some(vector), description))
     }
 
     fn new(name: String, reading: Reading, vector: Option<VectorField>, description: Description) -> Self {

@@ -1,8 +1,10 @@
-//! The index on a server. The contract runs against a real Qdrant where one is named.
+//! The index on a server. The suite runs against a real Qdrant too, where one is named.
+
+#![allow(clippy::print_stderr)]
 
 use std::collections::BTreeMap;
 
-use docent_core::embed::{EmbedderId, Vector};
+use docent_core::embed::Vector;
 use docent_core::index::Filter as Restriction;
 use docent_core::testing::{LetterEmbedder, chunk, index_contract};
 use qdrant_client::Qdrant;
@@ -16,39 +18,9 @@ use uuid::Uuid;
 use super::*;
 use crate::index::embedded::EmbeddedIndex;
 use crate::index::embedded::build::build_in_memory;
-use crate::index::parts::{PageRecord, Parts};
+use crate::index::parts::made::with_parts;
 use crate::index::shelf::Shelf;
 use crate::testing::scripted_qdrant::{Fault, ScriptedQdrant, When};
-
-/// The parts of a book of these chunks, with the letters' vectors.
-fn with_parts<T>(chunks: &[(Chunk, Vector)], use_them: impl FnOnce(&Parts<'_>) -> T) -> T {
-    let (chunks, vectors): (Vec<Chunk>, Vec<Vector>) = chunks.iter().cloned().unzip();
-    let mut pages: Vec<PageRecord> = Vec::new();
-    for chunk in &chunks {
-        match pages.last_mut() {
-            Some(page) if page.id == chunk.document_id => page.chunks += 1,
-            _ => pages.push(PageRecord {
-                id: chunk.document_id.clone(),
-                url: chunk.url.clone(),
-                title: chunk.page_title.clone(),
-                module: chunk.module_name.clone(),
-                chunks: 1,
-                sections: BTreeMap::from([("0".to_owned(), chunk.content.clone())]),
-            }),
-        }
-    }
-    use_them(&Parts {
-        embedder: EmbedderId { name: "test/letters".into(), width: 26 },
-        language: Language::default(),
-        pages: &pages,
-        keys: &(1..=chunks.len() as u128).collect::<Vec<_>>(),
-        chunks: &chunks,
-        vectors: &vectors.concat(),
-        labels: BTreeMap::from([("m".to_owned(), "Module M".to_owned())]),
-        sources: Vec::new(),
-        created_at: "2026-01-01T00:00:00Z".into(),
-    })
-}
 
 fn with_vectors(chunks: Vec<Chunk>) -> Vec<(Chunk, Vector)> {
     let vector = |chunk: Chunk| {
