@@ -69,10 +69,7 @@ impl Site {
                 let page = match self.layout {
                     Layout::Docusaurus if !is_html(path) => docusaurus_path(path, front),
                     Layout::MdBook => format!("/{}", mdbook_path(path)),
-                    Layout::Sphinx => format!(
-                        "/{}",
-                        path.strip_suffix(".rst").map_or(path.to_owned(), |stem| format!("{stem}.html"))
-                    ),
+                    Layout::Sphinx => format!("/{}", rendered(path, &[".rst", ".ipynb"])),
                     _ => format!("/{path}"),
                 };
                 format!("{base}{}", encode_path(&page))
@@ -104,6 +101,12 @@ impl Site {
 
 fn is_html(path: &str) -> bool {
     path.ends_with(".html") || path.ends_with(".htm")
+}
+
+/// The name of the page that a generator makes of a file with one of these endings.
+fn rendered(path: &str, endings: &[&str]) -> String {
+    let stem = endings.iter().find_map(|ending| path.strip_suffix(ending));
+    stem.map_or_else(|| path.to_owned(), |stem| format!("{stem}.html"))
 }
 
 fn mdbook_path(path: &str) -> String {

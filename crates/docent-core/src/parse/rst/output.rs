@@ -4,6 +4,7 @@
 //! block of its own.
 
 use crate::document::{BlockKind, Section, SectionBuilder};
+use crate::parse::fence::fenced;
 
 /// Collects what a parser reads.
 #[derive(Default)]
@@ -66,9 +67,7 @@ impl Output {
         if code.is_empty() {
             return;
         }
-        let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-        let fence = "`".repeat(longest.max(2) + 1);
-        self.whole(BlockKind::Code, &format!("{fence}{language}\n{code}\n{fence}"));
+        self.whole(BlockKind::Code, &fenced(language, code));
     }
 
     /// A block that stands by itself, even inside a list.
