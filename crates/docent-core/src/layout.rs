@@ -19,6 +19,8 @@ pub enum Layout {
     MdBook,
     /// Sphinx' rules: `.rst` becomes `.html`.
     Sphinx,
+    /// Asciidoctor's rules: `.adoc` becomes `.html`.
+    Asciidoctor,
     /// Files are published under their own names.
     Plain,
 }
@@ -31,8 +33,11 @@ impl std::str::FromStr for Layout {
             "docusaurus" => Ok(Self::Docusaurus),
             "mdbook" => Ok(Self::MdBook),
             "sphinx" => Ok(Self::Sphinx),
+            "asciidoctor" => Ok(Self::Asciidoctor),
             "plain" => Ok(Self::Plain),
-            other => Err(format!("unknown layout `{other}`; known are docusaurus, mdbook, sphinx, plain")),
+            other => Err(format!(
+                "unknown layout `{other}`; known are docusaurus, mdbook, sphinx, asciidoctor, plain"
+            )),
         }
     }
 }
@@ -70,6 +75,7 @@ impl Site {
                     Layout::Docusaurus if !is_html(path) => docusaurus_path(path, front),
                     Layout::MdBook => format!("/{}", mdbook_path(path)),
                     Layout::Sphinx => format!("/{}", rendered(path, &[".rst", ".ipynb"])),
+                    Layout::Asciidoctor => format!("/{}", rendered(path, &[".adoc", ".asciidoc", ".asc"])),
                     _ => format!("/{path}"),
                 };
                 format!("{base}{}", encode_path(&page))

@@ -8,11 +8,15 @@ pub mod mdx;
 pub mod mdbook;
 pub mod html;
 pub mod rst;
+pub mod asciidoc;
 pub mod notebook;
 pub mod text;
 pub mod front_matter;
 pub mod anchors;
 mod fence;
+mod include;
+mod output;
+mod table;
 
 use std::collections::HashSet;
 
@@ -30,6 +34,8 @@ pub enum Format {
     Html,
     /// `.rst`
     Rst,
+    /// `.adoc`, `.asciidoc`, `.asc`
+    AsciiDoc,
     /// `.ipynb`
     Notebook,
     /// `.txt`
@@ -44,6 +50,7 @@ impl Format {
             "md" | "mdx" | "markdown" => Some(Self::Markdown),
             "html" | "htm" | "xhtml" => Some(Self::Html),
             "rst" => Some(Self::Rst),
+            "adoc" | "asciidoc" | "asc" => Some(Self::AsciiDoc),
             "ipynb" => Some(Self::Notebook),
             "txt" | "text" => Some(Self::Text),
             _ => None,
@@ -92,6 +99,7 @@ pub fn parse(format: Format, source: &str, flavor: Flavor, load: Load<'_>) -> (F
         Format::Markdown => markdown::parse_markdown(source, flavor, load),
         Format::Html => (FrontMatter::default(), html::parse_html(source)),
         Format::Rst => (FrontMatter::default(), rst::parse_rst(source, load)),
+        Format::AsciiDoc => (FrontMatter::default(), asciidoc::parse_asciidoc(source, load)),
         Format::Notebook => notebook::parse_notebook(source),
         Format::Text => (FrontMatter::default(), text::parse_text(source)),
     };
@@ -117,7 +125,7 @@ fn flavor(path: &str, layout: Layout) -> Flavor {
         Layout::MdBook => Flavor::MdBook,
         Layout::Docusaurus => Flavor::Docusaurus,
         _ if path.ends_with(".mdx") => Flavor::Docusaurus,
-        Layout::Sphinx | Layout::Plain => Flavor::Plain,
+        Layout::Sphinx | Layout::Asciidoctor | Layout::Plain => Flavor::Plain,
     }
 }
 

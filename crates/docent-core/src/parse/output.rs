@@ -3,8 +3,8 @@
 //! Invariant: a list is one block as long as nothing interrupts it, and code inside it is a
 //! block of its own.
 
+use super::fence::fenced;
 use crate::document::{BlockKind, Section, SectionBuilder};
-use crate::parse::fence::fenced;
 
 /// Collects what a parser reads.
 #[derive(Default)]
@@ -32,10 +32,10 @@ impl Output {
         !self.started
     }
 
-    pub(super) fn heading(&mut self, level: u8, text: &str, anchor: String) {
+    pub(super) fn heading(&mut self, level: u8, text: &str, anchor: Option<String>) {
         self.end_block();
         self.started = true;
-        self.builder.heading(level, text, Some(anchor));
+        self.builder.heading(level, text, anchor);
     }
 
     /// A paragraph: a block, or a line of the list it stands in.
