@@ -19,6 +19,8 @@ pub enum Layout {
     MdBook,
     /// Sphinx' rules: `.rst` becomes `.html`.
     Sphinx,
+    /// Asciidoctor's rules: `.adoc` becomes `.html`.
+    Asciidoctor,
     /// Files are published under their own names.
     Plain,
 }
@@ -31,8 +33,11 @@ impl std::str::FromStr for Layout {
             "docusaurus" => Ok(Self::Docusaurus),
             "mdbook" => Ok(Self::MdBook),
             "sphinx" => Ok(Self::Sphinx),
+            "asciidoctor" => Ok(Self::Asciidoctor),
             "plain" => Ok(Self::Plain),
-            other => Err(format!("unknown layout `{other}`; known are docusaurus, mdbook, sphinx, plain")),
+            other => Err(format!(
+                "unknown layout `{other}`; known are docusaurus, mdbook, sphinx, asciidoctor, plain"
+            )),
         }
     }
 }
@@ -69,10 +74,8 @@ impl Site {
                 let page = match self.layout {
                     Layout::Docusaurus if !is_html(path) => docusaurus_path(path, front),
                     Layout::MdBook => format!("/{}", mdbook_path(path)),
-                    Layout::Sphinx => format!(
-                        "/{}",
-                        path.strip_suffix(".rst").map_or(path.to_owned(), |stem| format!("{stem}.html"))
-                    ),
+                    Layout::Sphinx => format!("/{}", rendered(path, &[".rst", ".ipynb"])),
+                    Layout::Asciidoctor => format!("/{}", rendered(path, &[".adoc", ".asciidoc", ".asc"])),
                     _ => format!("/{path}"),
                 };
                 format!("{base}{}", encode_path(&page))
@@ -104,6 +107,12 @@ impl Site {
 
 fn is_html(path: &str) -> bool {
     path.ends_with(".html") || path.ends_with(".htm")
+}
+
+/// The name of the page that a generator makes of a file with one of these endings.
+fn rendered(path: &str, endings: &[&str]) -> String {
+    let stem = endings.iter().find_map(|ending| path.strip_suffix(ending));
+    stem.map_or_else(|| path.to_owned(), |stem| format!("{stem}.html"))
 }
 
 fn mdbook_path(path: &str) -> String {

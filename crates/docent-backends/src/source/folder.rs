@@ -1,4 +1,5 @@
-//! A folder of files as an author has it: Docusaurus, mdBook, Sphinx, rendered HTML or plain Markdown.
+//! A folder of files as an author has it: Docusaurus, mdBook, Sphinx, Asciidoctor, rendered HTML,
+//! notebooks, books and plain Markdown.
 //!
 //! Invariant: every file is a page, or named in a warning, or counted among the files
 //! that are no pages.
@@ -6,13 +7,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use docent_core::document::Warning;
+use docent_core::document::{Document, Warning};
 use docent_core::layout::{Base, Layout, Site, category_label, encode_path, without_number};
 use docent_core::parse::mdbook::{Chapter, parse_summary};
 use docent_core::parse::{Format, parse_page};
 use rayon::prelude::*;
 
-use super::{Read, SourceError};
+use super::{Read, SourceError, epub};
 use crate::index::parts::SourceRecord;
 
 /// Folders that hold no pages of the author's.
@@ -23,13 +24,19 @@ pub fn read(path: &Path, source: &SourceRecord) -> Result<Read, SourceError> {
     let path = path
         .canonicalize()
         .map_err(|error| SourceError::Unreadable { path: path.to_owned(), source: error })?;
+    read_shown_as(&path, &path, source)
+}
+
+/// Reads what lies at `path` and stands for `shown`: an archive is read from the folder it was
+/// unpacked to. `path` is canonical.
+pub(super) fn read_shown_as(path: &Path, shown: &Path, source: &SourceRecord) -> Result<Read, SourceError> {
     let mut read = Read::default();
     let (root, files) = if path.is_file() {
         let root = path.parent().unwrap_or(Path::new("/")).to_owned();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         (root, vec![name])
     } else {
-        let root = pages_folder(&path);
+        let root = pages_folder(path);
         let files = list(&root, &mut read.warnings)?;
         (root, files)
     };
@@ -38,26 +45,61 @@ pub fn read(path: &Path, source: &SourceRecord) -> Result<Read, SourceError> {
         None => detect(&root, &files),
     };
     read.kind = format!("{layout:?}");
+    let shown = match root.strip_prefix(path) {
+        Ok(below) if below.as_os_str().is_empty() => shown.to_owned(),
+        Ok(below) => shown.join(below),
+        Err(_) => shown.parent().unwrap_or(shown).to_owned(),
+    };
     let site = Site {
         layout,
         base: match &source.base_url {
             Some(url) => Base::Published(url.clone()),
             None => {
-                Base::Local(format!("file://{}", encode_path(&root.to_string_lossy().replace('\\', "/"))))
+                Base::Local(format!("file://{}", encode_path(&shown.to_string_lossy().replace('\\', "/"))))
             }
         },
-        root_module: root
-            .file_name()
-            .map_or_else(|| "book".to_owned(), |name| name.to_string_lossy().into_owned()),
+        root_module: module_name(&shown),
         chapters: HashMap::new(),
     };
     let (site, pages) = choose(site, &root, files, &mut read);
-    let parsed: Vec<_> = pages.par_iter().map(|page| parse_file(&root, page, &site)).collect();
-    for (document, warnings) in parsed {
-        read.documents.extend(document);
-        read.warnings.extend(warnings);
+    let project = project(path, &root);
+    let parsed: Vec<_> = pages.par_iter().map(|page| parse_file(&root, &project, page, &site)).collect();
+    for parsed in parsed {
+        let module = parsed.documents.first().map(|document| document.module.clone());
+        read.labels.extend(module.zip(parsed.title));
+        read.documents.extend(parsed.documents);
+        read.warnings.extend(parsed.warnings);
     }
     Ok(read)
+}
+
+/// The name of the folder, or of the archive without its ending.
+fn module_name(shown: &Path) -> String {
+    let name =
+        shown.file_name().map_or_else(|| "book".to_owned(), |name| name.to_string_lossy().into_owned());
+    let stem = [".zip", ".tar.gz", ".tgz", ".tar"].iter().find_map(|ending| name.strip_suffix(ending));
+    stem.unwrap_or(&name).to_owned()
+}
+
+/// Where files named inside pages may lie: the source, and all of a site whose pages are in a
+/// folder of it.
+fn project(path: &Path, root: &Path) -> PathBuf {
+    let folder = if path.is_file() { root } else { path };
+    match folder.parent() {
+        Some(above) if is_site(above) => above.to_owned(),
+        _ => folder.to_owned(),
+    }
+}
+
+/// The folder has the configuration of a generator.
+fn is_site(folder: &Path) -> bool {
+    has_docusaurus_config(folder)
+        || ["book.toml", "conf.py", "antora.yml", "mkdocs.yml"].iter().any(|name| folder.join(name).is_file())
+}
+
+/// Whether a file is read for pages, by its name.
+pub(super) fn has_pages(file: &str) -> bool {
+    Format::of(file).is_some() || epub::is_epub(file)
 }
 
 /// The folder with the pages, when the folder given is that of a whole site.
@@ -77,35 +119,59 @@ fn has_docusaurus_config(folder: &Path) -> bool {
         .any(|extension| folder.join(format!("docusaurus.config.{extension}")).is_file())
 }
 
-/// All files below `root`, relative to it, in name order.
+/// All files below `root`, relative to it, in name order. What a git checkout ignores is left
+/// out, unless the whole folder is ignored: an author who names it wants it read.
 fn list(root: &Path, warnings: &mut Vec<Warning>) -> Result<Vec<String>, SourceError> {
-    let keep = |entry: &walkdir::DirEntry| {
+    let files = walk(root, true, warnings)?;
+    if files.is_empty() { walk(root, false, warnings) } else { Ok(files) }
+}
+
+fn walk(root: &Path, respect_git: bool, warnings: &mut Vec<Warning>) -> Result<Vec<String>, SourceError> {
+    let keep = |entry: &ignore::DirEntry| {
         let name = entry.file_name().to_string_lossy();
-        entry.depth() == 0
-            || !(name.starts_with('.') || (entry.file_type().is_dir() && SKIPPED_FOLDERS.contains(&&*name)))
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        entry.depth() == 0 || !(name.starts_with('.') || (is_folder && SKIPPED_FOLDERS.contains(&&*name)))
     };
+    let walk = ignore::WalkBuilder::new(root)
+        .standard_filters(false)
+        .git_ignore(respect_git)
+        .git_exclude(respect_git)
+        .parents(respect_git)
+        .follow_links(true)
+        .sort_by_file_name(|left, right| left.cmp(right))
+        .filter_entry(keep)
+        .build();
     let mut files = Vec::new();
-    for entry in
-        walkdir::WalkDir::new(root).follow_links(true).sort_by_file_name().into_iter().filter_entry(keep)
-    {
+    for entry in walk {
         match entry {
-            Ok(entry) if entry.file_type().is_file() => {
+            Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
                 let relative = entry.path().strip_prefix(root).unwrap_or(entry.path());
                 files.push(relative.to_string_lossy().replace('\\', "/"));
             }
             Ok(_) => {}
+            Err(error) if error.depth() == Some(0) => {
+                let source =
+                    error.into_io_error().unwrap_or_else(|| std::io::Error::other("cannot be listed"));
+                return Err(SourceError::Unreadable { path: root.to_owned(), source });
+            }
             Err(error) => {
-                let path = error.path().unwrap_or(root).to_owned();
-                if error.depth() == 0 {
-                    let source =
-                        error.into_io_error().unwrap_or_else(|| std::io::Error::other("cannot be listed"));
-                    return Err(SourceError::Unreadable { path, source });
-                }
-                warnings.push(Warning::new(path.to_string_lossy(), format!("cannot be read: {error}")));
+                let path = path_of(&error).unwrap_or(root);
+                let path = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
+                warnings.push(Warning::new(path, format!("cannot be read: {error}")));
             }
         }
     }
     Ok(files)
+}
+
+/// The file that an error of the walk is about.
+fn path_of(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => path_of(err),
+        ignore::Error::Loop { child, .. } => Some(child),
+        _ => None,
+    }
 }
 
 /// Which generator the files were written for.
@@ -122,6 +188,8 @@ fn detect(root: &Path, files: &[String]) -> Layout {
         Layout::Docusaurus
     } else if any(&|file| file.ends_with(".rst")) {
         Layout::Sphinx
+    } else if any(&|file| Format::of(file) == Some(Format::AsciiDoc)) {
+        Layout::Asciidoctor
     } else {
         Layout::Plain
     }
@@ -151,7 +219,7 @@ fn choose(mut site: Site, root: &Path, files: Vec<String>, read: &mut Read) -> (
         }
         match left_out(&file, &site, is_book) {
             Some(reason) => read.warnings.push(Warning::new(&file, reason)),
-            None if Format::of(&file).is_some() => pages.push(file),
+            None if has_pages(&file) => pages.push(file),
             None => count_other(&file, &mut read.other_files),
         }
     }
@@ -161,7 +229,9 @@ fn choose(mut site: Site, root: &Path, files: Vec<String>, read: &mut Read) -> (
 
 /// Why a file that could be read is no page of the site.
 fn left_out(file: &str, site: &Site, is_book: bool) -> Option<&'static str> {
-    Format::of(file)?;
+    if !has_pages(file) {
+        return None;
+    }
     let chapters: &HashMap<String, Chapter> = &site.chapters;
     if is_book && file == "SUMMARY.md" {
         return Some("the table of contents: read for order and titles, not a page");
@@ -169,7 +239,8 @@ fn left_out(file: &str, site: &Site, is_book: bool) -> Option<&'static str> {
     if is_book && !chapters.contains_key(file) {
         return Some("not in SUMMARY.md, so not published");
     }
-    let partial = site.layout == Layout::Docusaurus && file.split('/').any(|part| part.starts_with('_'));
+    let has_partials = matches!(site.layout, Layout::Docusaurus | Layout::Asciidoctor);
+    let partial = has_partials && file.split('/').any(|part| part.starts_with('_'));
     partial.then_some("a partial (its name starts with _): shown where it is imported, not a page")
 }
 
@@ -179,23 +250,36 @@ fn count_other(file: &str, others: &mut BTreeMap<String, usize>) {
     *others.entry(extension.to_lowercase()).or_default() += 1;
 }
 
-fn parse_file(
-    root: &Path,
-    page: &str,
-    site: &Site,
-) -> (Option<docent_core::document::Document>, Vec<Warning>) {
+/// What one file came to.
+#[derive(Default)]
+struct FilePages {
+    documents: Vec<Document>,
+    warnings: Vec<Warning>,
+    /// What the author calls a file of many pages.
+    title: Option<String>,
+}
+
+fn parse_file(root: &Path, project: &Path, page: &str, site: &Site) -> FilePages {
     let path = root.join(page);
-    match std::fs::read(&path) {
-        Ok(bytes) => parse_page(page, &bytes, site, &mut |name| load(root, &path, name)),
-        Err(error) => (None, vec![Warning::new(page, format!("cannot be read: {error}"))]),
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            let warnings = vec![Warning::new(page, format!("cannot be read: {error}"))];
+            return FilePages { warnings, ..FilePages::default() };
+        }
+    };
+    if epub::is_epub(page) {
+        let book = epub::parse_epub(page, &bytes, site);
+        return FilePages { documents: book.pages, warnings: book.warnings, title: book.title };
     }
+    let (document, warnings) = parse_page(page, &bytes, site, &mut |name| load(root, project, &path, name));
+    FilePages { documents: document.into_iter().collect(), warnings, title: None }
 }
 
 /// A file named inside a page. Only files of the same project are read, wherever a page points.
-fn load(root: &Path, page: &Path, name: &str) -> Option<String> {
-    let project = root.parent().unwrap_or(root);
+fn load(root: &Path, project: &Path, page: &Path, name: &str) -> Option<String> {
     let path = match name.strip_prefix("@site/") {
-        Some(inside) => project.join(inside),
+        Some(inside) => root.parent().unwrap_or(root).join(inside),
         // A leading slash means the root of the documentation, as in Sphinx.
         None if name.starts_with('/') => root.join(name.trim_start_matches('/')),
         None => page.parent()?.join(name),
@@ -295,6 +379,68 @@ mod tests {
         ]);
         assert_eq!(read.documents[0].sections[0].blocks[0].text, "x");
         assert_eq!(warnings(&read).len(), 2);
+    }
+
+    #[test]
+    fn an_include_cannot_leave_the_source() {
+        let above = tempfile::tempdir().unwrap();
+        write(
+            above.path(),
+            &[
+                ("secret.txt", "secret"),
+                ("book/a.adoc", "= A\n\ninclude::../secret.txt[]\n\ninclude::b/_part.adoc[]\n"),
+                ("book/b/_part.adoc", "Part.\n\ninclude::../a.adoc[]\n"),
+                ("book/c.rst", "C\n=\n\n.. include:: ../secret.txt\n\n.. include:: c.rst\n"),
+            ],
+        );
+        let path = above.path().join("book");
+        let source = SourceRecord {
+            location: path.to_string_lossy().into_owned(),
+            base_url: None,
+            layout: Some("asciidoctor".into()),
+        };
+        let read = read(&path, &source).unwrap();
+        let text = format!("{:?}", read.documents);
+        assert!(!text.contains("secret") && text.contains("Part."), "{text}");
+        assert!(warnings(&read).contains(&"a.adoc: included file not found: ../secret.txt".to_owned()));
+        assert!(warnings(&read).contains(&"c.rst: included file not found: ../secret.txt".to_owned()));
+    }
+
+    #[test]
+    fn an_asciidoctor_folder() {
+        let (read, _folder) = read_folder(&[
+            ("guide/a.adoc", "= A\n\n== Setup\n\nText\n"),
+            ("_part.adoc", "Part."),
+            ("n.ipynb", "{\"cells\": []}"),
+        ]);
+        assert_eq!(read.kind, "Asciidoctor");
+        assert_eq!(urls(&read), ["/guide/a.html", "/n.ipynb"]);
+    }
+
+    #[test]
+    fn a_checkout_leaves_out_what_git_ignores() {
+        let files = [
+            (".gitignore", "drafts/\n*.tmp.md\n!keep.tmp.md\n"),
+            ("a.md", "A."),
+            ("b.tmp.md", "B."),
+            ("keep.tmp.md", "K."),
+            ("drafts/c.md", "C."),
+            ("sub/.gitignore", "d.md\n"),
+            ("sub/d.md", "D."),
+            ("sub/e.md", "E."),
+        ];
+        let (plain, _folder) = read_folder(&files);
+        assert_eq!(plain.documents.len(), 6, "no checkout, no rules");
+        let (read, folder) = read_folder(&[&files[..], &[(".git/HEAD", "ref: refs/heads/main")]].concat());
+        assert_eq!(urls(&read), ["/a.md", "/keep.tmp.md", "/sub/e.md"]);
+        let drafts = folder.path().join("drafts");
+        let source =
+            SourceRecord { location: drafts.to_string_lossy().into_owned(), base_url: None, layout: None };
+        assert_eq!(
+            super::read(&drafts, &source).unwrap().documents.len(),
+            1,
+            "an ignored folder can be named"
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! Where books come from: folders and files, and corpora in the BEIR layout.
+//! Where books come from: folders and files, archives, and corpora in the BEIR layout.
 
+pub mod archive;
 pub mod corpus;
+pub mod epub;
 pub mod folder;
 
 use std::path::{Path, PathBuf};
@@ -53,6 +55,15 @@ pub enum SourceError {
         message: String,
     },
 
+    /// It is an archive that cannot be unpacked, or that should not be.
+    #[error("cannot unpack {}: {message}", path.display())]
+    Archive {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+
     /// Sites are not files.
     #[error("{0} is an address; only folders and files can be ingested")]
     Address(String),
@@ -70,6 +81,9 @@ pub fn read(source: &SourceRecord) -> Result<Read, SourceError> {
     })?;
     if metadata.is_file() && corpus::is_corpus(path) {
         return corpus::read(path);
+    }
+    if metadata.is_file() && archive::is_archive(path) {
+        return archive::read(path, source);
     }
     folder::read(path, source)
 }

@@ -16,6 +16,8 @@ pub enum AnchorStyle {
     MdBook,
     /// docutils' `make_id`, as used by Sphinx.
     Sphinx,
+    /// Jupyter's and nbviewer's: the words as they are, joined by hyphens.
+    Jupyter,
 }
 
 /// Hands out the anchors of one page; remembers those already given.
@@ -44,6 +46,7 @@ impl Anchors {
             AnchorStyle::GitHub => self.suffixed(github(heading)),
             AnchorStyle::MdBook => self.suffixed(mdbook(heading)),
             AnchorStyle::Sphinx => self.sphinx(heading),
+            AnchorStyle::Jupyter => heading.trim().replace(' ', "-"),
         }
     }
 
@@ -236,6 +239,15 @@ mod tests {
                 "id3",
                 "launch",
             ],
+        );
+    }
+
+    #[test]
+    fn jupyter_headings_keep_their_words() {
+        check(
+            AnchorStyle::Jupyter,
+            &["Load the Data", "What's new?", "Load the Data"],
+            &["Load-the-Data", "What's-new?", "Load-the-Data"],
         );
     }
 

@@ -19,6 +19,8 @@ pub enum Flavor {
     MdBook,
     /// Markdown as GitHub shows it.
     Plain,
+    /// The Markdown of a notebook's cells, with the anchors that Jupyter gives.
+    Jupyter,
 }
 
 /// Parses a page. `load` returns the text of another file, named relative to this page.
@@ -33,11 +35,9 @@ pub fn parse_markdown(
     let body = match flavor {
         Flavor::Docusaurus => mdx::to_markdown(body, load),
         Flavor::MdBook => super::mdbook::expand_includes(body, load, &mut walker.warnings),
-        Flavor::Plain => body.to_owned(),
+        Flavor::Plain | Flavor::Jupyter => body.to_owned(),
     };
-    for event in Parser::new_ext(&body, options(flavor)) {
-        walker.event(event);
-    }
+    walker.text(&body);
     (front, walker.finish())
 }
 
@@ -54,7 +54,7 @@ fn options(flavor: Flavor) -> Options {
 }
 
 /// Turns parser events into blocks.
-struct Walker {
+pub(super) struct Walker {
     flavor: Flavor,
     anchors: Anchors,
     builder: SectionBuilder,
@@ -76,8 +76,12 @@ struct Table {
 }
 
 impl Walker {
-    fn new(flavor: Flavor) -> Self {
-        let style = if flavor == Flavor::MdBook { AnchorStyle::MdBook } else { AnchorStyle::GitHub };
+    pub(super) fn new(flavor: Flavor) -> Self {
+        let style = match flavor {
+            Flavor::MdBook => AnchorStyle::MdBook,
+            Flavor::Jupyter => AnchorStyle::Jupyter,
+            Flavor::Docusaurus | Flavor::Plain => AnchorStyle::GitHub,
+        };
         Self {
             flavor,
             anchors: Anchors::new(style),
@@ -92,6 +96,23 @@ impl Walker {
             table: None,
             image_depth: 0,
         }
+    }
+
+    /// Reads a whole text; blocks still open at its end are closed.
+    pub(super) fn text(&mut self, source: &str) {
+        for event in Parser::new_ext(source, options(self.flavor)) {
+            self.event(event);
+        }
+        self.flush();
+    }
+
+    /// Adds a block that was not written as Markdown.
+    pub(super) fn block(&mut self, kind: BlockKind, text: &str) {
+        self.builder.block(kind, text);
+    }
+
+    pub(super) fn warn(&mut self, warning: impl Into<String>) {
+        self.warnings.push(warning.into());
     }
 
     fn event(&mut self, event: Event<'_>) {
@@ -244,7 +265,7 @@ impl Walker {
         }
     }
 
-    fn finish(mut self) -> Parsed {
+    pub(super) fn finish(mut self) -> Parsed {
         self.flush();
         Parsed { title: self.title, sections: self.builder.finish(), warnings: self.warnings }
     }

@@ -8,11 +8,19 @@ pub mod mdx;
 pub mod mdbook;
 pub mod html;
 pub mod rst;
+pub mod asciidoc;
+pub mod notebook;
 pub mod text;
 pub mod front_matter;
 pub mod anchors;
+mod fence;
+mod include;
+mod output;
+mod table;
 
-use crate::document::{Document, Parsed, Warning};
+use std::collections::HashSet;
+
+use crate::document::{Document, Parsed, Section, Warning};
 use crate::layout::{Layout, Site};
 use front_matter::FrontMatter;
 use markdown::Flavor;
@@ -26,6 +34,10 @@ pub enum Format {
     Html,
     /// `.rst`
     Rst,
+    /// `.adoc`, `.asciidoc`, `.asc`
+    AsciiDoc,
+    /// `.ipynb`
+    Notebook,
     /// `.txt`
     Text,
 }
@@ -38,7 +50,9 @@ impl Format {
             "md" | "mdx" | "markdown" => Some(Self::Markdown),
             "html" | "htm" | "xhtml" => Some(Self::Html),
             "rst" => Some(Self::Rst),
-            "txt" => Some(Self::Text),
+            "adoc" | "asciidoc" | "asc" => Some(Self::AsciiDoc),
+            "ipynb" => Some(Self::Notebook),
+            "txt" | "text" => Some(Self::Text),
             _ => None,
         }
     }
@@ -81,11 +95,28 @@ pub fn parse_page(path: &str, bytes: &[u8], site: &Site, load: Load<'_>) -> (Opt
 
 /// Parses text of a known format.
 pub fn parse(format: Format, source: &str, flavor: Flavor, load: Load<'_>) -> (FrontMatter, Parsed) {
-    match format {
+    let (front, mut parsed) = match format {
         Format::Markdown => markdown::parse_markdown(source, flavor, load),
         Format::Html => (FrontMatter::default(), html::parse_html(source)),
         Format::Rst => (FrontMatter::default(), rst::parse_rst(source, load)),
+        Format::AsciiDoc => (FrontMatter::default(), asciidoc::parse_asciidoc(source, load)),
+        Format::Notebook => notebook::parse_notebook(source),
         Format::Text => (FrontMatter::default(), text::parse_text(source)),
+    };
+    keep_first_anchors(&mut parsed.sections);
+    (front, parsed)
+}
+
+/// An id that a page gives twice leads to the first of the two; the second heading has none then.
+fn keep_first_anchors(sections: &mut [Section]) {
+    let mut seen = HashSet::new();
+    for heading in sections.iter_mut().filter_map(|section| section.heading.as_mut()) {
+        heading.anchor = heading.anchor.take().filter(|anchor| !anchor.is_empty());
+        if let Some(anchor) = &heading.anchor
+            && !seen.insert(anchor.clone())
+        {
+            heading.anchor = None;
+        }
     }
 }
 
@@ -94,7 +125,7 @@ fn flavor(path: &str, layout: Layout) -> Flavor {
         Layout::MdBook => Flavor::MdBook,
         Layout::Docusaurus => Flavor::Docusaurus,
         _ if path.ends_with(".mdx") => Flavor::Docusaurus,
-        Layout::Sphinx | Layout::Plain => Flavor::Plain,
+        Layout::Sphinx | Layout::Asciidoctor | Layout::Plain => Flavor::Plain,
     }
 }
 
@@ -122,6 +153,22 @@ pub fn title_from_path(path: &str) -> String {
     let words = crate::layout::without_number(name).replace(['-', '_'], " ");
     let mut letters = words.chars();
     letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
+/// A page for the eye: a line a heading, `##` its level and `#id` its anchor, and an entry a block.
+#[cfg(test)]
+fn shown(parsed: &Parsed) -> String {
+    let mut out = String::new();
+    for section in &parsed.sections {
+        if let Some(heading) = &section.heading {
+            let anchor = heading.anchor.as_ref().map_or(String::new(), |anchor| format!(" #{anchor}"));
+            out.push_str(&format!("{} {}{anchor}\n", "#".repeat(heading.level.into()), heading.text));
+        }
+        for block in &section.blocks {
+            out.push_str(&format!("[{:?}] {}\n", block.kind, block.text));
+        }
+    }
+    out
 }
 
 #[cfg(test)]

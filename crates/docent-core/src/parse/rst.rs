@@ -10,14 +10,14 @@ mod block;
 mod directive;
 mod inline;
 mod lines;
-mod output;
 mod table;
 
 use std::collections::HashMap;
 
 use super::anchors::{AnchorStyle, Anchors};
+use super::include::Includes;
+use super::output::Output;
 use crate::document::Parsed;
-use output::Output;
 
 /// The sections of a page.
 ///
@@ -33,8 +33,7 @@ pub fn parse_rst(source: &str, load: &mut dyn FnMut(&str) -> Option<String>) -> 
         adornments: Vec::new(),
         substitutions: HashMap::new(),
         highlight: String::new(),
-        including: Vec::new(),
-        included: 0,
+        includes: Includes::default(),
     };
     parser.text(source, Place { depth: 0, sections: true });
     Parsed { title: parser.title, sections: parser.output.finish(), warnings: parser.warnings }
@@ -52,9 +51,7 @@ struct Parser<'load> {
     substitutions: HashMap<String, String>,
     /// The language of literal blocks that do not name theirs.
     highlight: String,
-    /// The files under way, each included by the one before.
-    including: Vec<String>,
-    included: usize,
+    includes: Includes,
 }
 
 /// Where a body of text stands.

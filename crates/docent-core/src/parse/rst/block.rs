@@ -4,8 +4,10 @@
 //! at least one line.
 
 use super::lines::{self, dedented, indented_end};
-use super::{Parser, Place, inline, table};
+use super::{Parser, Place, table};
 use crate::document::BlockKind;
+use crate::parse::fence::code;
+use crate::parse::table::rendered;
 
 /// Bodies nested more deeply are read as plain text, so that no page exhausts the stack.
 const DEEPEST: usize = 48;
@@ -47,7 +49,7 @@ impl Parser<'_> {
         if let Some((options, text)) = lines::option(line)
             && (!text.is_empty() || lines.get(at + 1).is_some_and(|next| next.starts_with(' ')))
         {
-            return self.defined(&inline::code(options), text, lines, at, place);
+            return self.defined(&code(options), text, lines, at, place);
         }
         if line.starts_with(">>> ") {
             let end = paragraph_end(lines, at);
@@ -115,7 +117,7 @@ impl Parser<'_> {
         if self.title.is_none() {
             self.title = Some(words.clone());
         }
-        self.output.heading(u8::try_from(level + 1).unwrap_or(6).min(6), &words, anchor);
+        self.output.heading(u8::try_from(level + 1).unwrap_or(6).min(6), &words, Some(anchor));
     }
 
     fn paragraph(&mut self, lines: &[&str], at: usize, place: Place) -> usize {
@@ -255,7 +257,7 @@ impl Parser<'_> {
         for row in rows {
             cells.push(row.iter().map(|cell| self.flattened(cell, place)).collect());
         }
-        self.output.whole(BlockKind::Table, &table::rendered(&cells, headers));
+        self.output.whole(BlockKind::Table, &rendered(&cells, headers));
     }
 
     /// A body on one line.

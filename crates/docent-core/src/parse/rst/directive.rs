@@ -4,13 +4,9 @@
 //! where the published page shows it.
 
 use super::lines::{self, dedented, indented_end};
-use super::{Parser, Place, block, inline, table};
-
-/// Includes inside includes; deeper is a cycle.
-const DEEPEST_INCLUDE: usize = 8;
-
-/// All includes of one page, so that files including each other twice do not explode.
-const MOST_INCLUDES: usize = 256;
+use super::{Parser, Place, block};
+use crate::parse::fence::code;
+use crate::parse::table::records;
 
 /// A directive as it is written.
 struct Directive<'a> {
@@ -191,7 +187,7 @@ impl Parser<'_> {
     fn signature(&mut self, directive: &Directive<'_>, place: Place) {
         let names = [directive.argument].into_iter().chain(directive.head.iter().copied());
         for name in names.map(str::trim).filter(|name| !name.is_empty()) {
-            self.output.paragraph(&inline::code(name));
+            self.output.paragraph(&code(name));
         }
         self.blocks(&directive.content, place.inside());
     }
@@ -219,21 +215,19 @@ impl Parser<'_> {
         if name.starts_with('<') {
             return;
         }
-        let path = self.resolved(name);
-        let Some(text) = self.loaded(name, &path) else { return };
+        let Some((path, text)) = self.loaded(name) else { return };
         let text = selected(&text, directive);
         if directive.option("literal").is_some() || directive.option("code").is_some() {
             let language = language(directive.option("code").unwrap_or_default());
             return self.output.code(language, &text.lines().collect::<Vec<_>>());
         }
-        self.including.push(path);
+        self.includes.enter(path);
         self.text(&text, place.through());
-        self.including.pop();
+        self.includes.leave();
     }
 
     fn literal_include(&mut self, directive: &Directive<'_>) {
-        let path = self.resolved(directive.argument);
-        let Some(text) = self.loaded(directive.argument, &path) else { return };
+        let Some((_, text)) = self.loaded(directive.argument) else { return };
         if let Some(caption) = directive.option("caption") {
             self.labelled(caption);
         }
@@ -243,38 +237,14 @@ impl Parser<'_> {
         self.output.code(&language, &dedented(&lines));
     }
 
-    /// A name inside an included file is relative to that file. One file has one path, or a
-    /// cycle would not be noticed.
-    fn resolved(&self, name: &str) -> String {
-        let path = match self.including.last().and_then(|file| file.rsplit_once('/')) {
-            Some((folder, _)) if !name.starts_with('/') => format!("{folder}/{name}"),
-            _ => name.to_owned(),
-        };
-        let mut parts: Vec<&str> = Vec::new();
-        for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
-            match parts.last() {
-                Some(last) if part == ".." && *last != ".." => drop(parts.pop()),
-                _ => parts.push(part),
+    fn loaded(&mut self, name: &str) -> Option<(String, String)> {
+        match self.includes.load(name, self.load) {
+            Ok(found) => Some(found),
+            Err(warning) => {
+                self.warn(warning);
+                None
             }
         }
-        format!("{}{}", if path.starts_with('/') { "/" } else { "" }, parts.join("/"))
-    }
-
-    fn loaded(&mut self, name: &str, path: &str) -> Option<String> {
-        if self.including.iter().any(|file| file == path) {
-            self.warn(format!("included file includes itself: {name}"));
-            return None;
-        }
-        if self.including.len() >= DEEPEST_INCLUDE || self.included >= MOST_INCLUDES {
-            self.warn(format!("included too deeply: {name}"));
-            return None;
-        }
-        self.included += 1;
-        let text = (self.load)(path);
-        if text.is_none() {
-            self.warn(format!("included file not found: {name}"));
-        }
-        text
     }
 
     /// A file shown in ten pieces is missing once.
@@ -296,10 +266,7 @@ impl Parser<'_> {
     fn csv_table(&mut self, directive: &Directive<'_>, place: Place) {
         self.labelled(&directive.title());
         let text = match directive.option("file") {
-            Some(file) => {
-                let path = self.resolved(file);
-                self.loaded(file, &path).unwrap_or_default()
-            }
+            Some(file) => self.loaded(file).map(|(_, text)| text).unwrap_or_default(),
             None => directive.content.join("\n"),
         };
         let separator = match directive.option("delim") {
@@ -307,16 +274,16 @@ impl Parser<'_> {
             Some("space") => ' ',
             delimiter => delimiter.and_then(|text| text.chars().next()).unwrap_or(','),
         };
-        let mut records = table::records(&text, separator);
+        let mut rows = records(&text, separator);
         let mut headers = headers(directive);
         if let Some(header) = directive.option("header") {
-            let mut titles = table::records(header, separator);
+            let mut titles = records(header, separator);
             headers += titles.len();
-            titles.append(&mut records);
-            records = titles;
+            titles.append(&mut rows);
+            rows = titles;
         }
         let cell = |value: String| value.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
-        let rows = records.into_iter().map(|record| record.into_iter().map(cell).collect()).collect();
+        let rows = rows.into_iter().map(|record| record.into_iter().map(cell).collect()).collect();
         self.table(rows, headers, place);
     }
 }

@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 
+use crate::parse::fence::code;
+
 /// The words of a text. Names that take an id on the page are added to `targets`, in order.
 pub(super) fn words(
     text: &str,
@@ -20,14 +22,6 @@ pub(super) fn words(
     };
     reader.read();
     reader.out
-}
-
-/// Inline code with enough backticks around it.
-pub(super) fn code(text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let ticks = "`".repeat(longest + 1);
-    let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
-    format!("{ticks}{pad}{text}{pad}{ticks}")
 }
 
 struct Reader<'a> {

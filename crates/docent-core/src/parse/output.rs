@@ -3,6 +3,7 @@
 //! Invariant: a list is one block as long as nothing interrupts it, and code inside it is a
 //! block of its own.
 
+use super::fence::fenced;
 use crate::document::{BlockKind, Section, SectionBuilder};
 
 /// Collects what a parser reads.
@@ -31,10 +32,10 @@ impl Output {
         !self.started
     }
 
-    pub(super) fn heading(&mut self, level: u8, text: &str, anchor: String) {
+    pub(super) fn heading(&mut self, level: u8, text: &str, anchor: Option<String>) {
         self.end_block();
         self.started = true;
-        self.builder.heading(level, text, Some(anchor));
+        self.builder.heading(level, text, anchor);
     }
 
     /// A paragraph: a block, or a line of the list it stands in.
@@ -66,9 +67,7 @@ impl Output {
         if code.is_empty() {
             return;
         }
-        let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-        let fence = "`".repeat(longest.max(2) + 1);
-        self.whole(BlockKind::Code, &format!("{fence}{language}\n{code}\n{fence}"));
+        self.whole(BlockKind::Code, &fenced(language, code));
     }
 
     /// A block that stands by itself, even inside a list.

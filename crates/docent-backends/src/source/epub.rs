@@ -1,0 +1,305 @@
+//! EPUB books: the pages of the spine in their order, titled by the table of contents.
+//!
+//! Invariant: no more is unpacked than the bounds here allow, and every page of the spine is a
+//! document or named in a warning.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{Cursor, Read as _};
+
+use docent_core::document::{Document, Warning};
+use docent_core::layout::{Site, encode_path};
+use docent_core::parse::front_matter::FrontMatter;
+use docent_core::parse::html::parse_html;
+use docent_core::parse::title_from_path;
+use roxmltree::{Document as Xml, Node, ParsingOptions};
+use zip::ZipArchive;
+
+/// One file of the book, unpacked.
+const LARGEST_FILE: u64 = 32 << 20;
+
+/// All files of the book, unpacked.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Pages of one book.
+const MOST_PAGES: usize = 10_000;
+
+/// Whether a file is an EPUB, by its name.
+pub fn is_epub(name: &str) -> bool {
+    name.to_lowercase().ends_with(".epub")
+}
+
+/// What a book holds.
+#[derive(Debug, Default)]
+pub struct Epub {
+    /// What the author calls it.
+    pub title: Option<String>,
+    /// Its pages in reading order.
+    pub pages: Vec<Document>,
+    /// What was left out.
+    pub warnings: Vec<Warning>,
+}
+
+/// Reads the book at `path` of a site.
+pub fn parse_epub(path: &str, bytes: &[u8], site: &Site) -> Epub {
+    let mut epub = Epub::default();
+    if let Err(reason) = read(path, bytes, site, &mut epub) {
+        epub.warnings.push(Warning::new(path, reason));
+    }
+    epub
+}
+
+fn read(path: &str, bytes: &[u8], site: &Site, epub: &mut Epub) -> Result<(), String> {
+    let mut files = Files::open(bytes)?;
+    let container =
+        files.text("META-INF/container.xml").ok_or("not an EPUB: it has no META-INF/container.xml")?;
+    let package_path = {
+        let container = xml(&container).map_err(|error| format!("not an EPUB: container.xml: {error}"))?;
+        let file = container.descendants().find(|node| is(node, "rootfile"));
+        let named = file.and_then(|node| node.attribute("full-path").map(str::to_owned));
+        named.ok_or("not an EPUB: container.xml names no package")?
+    };
+    let text =
+        files.text(&package_path).ok_or_else(|| format!("its package {package_path} cannot be read"))?;
+    let package = Package::parse(&text, &package_path)?;
+    let titles = files.titles(&package);
+    let encrypted = files.encrypted();
+    let address = site.url(path, &FrontMatter::default());
+    let module =
+        path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map_or(path, |(stem, _)| stem);
+    for item in package.spine.iter().take(MOST_PAGES) {
+        let id = format!("{path}/{item}");
+        let mut warn = |reason: &str| epub.warnings.push(Warning::new(&id, reason));
+        if Some(item) == package.nav.as_ref() {
+            warn("the table of contents: read for titles, not a page");
+            continue;
+        }
+        if encrypted.contains(item) {
+            warn("encrypted: only its owner's reader can open it");
+            continue;
+        }
+        let Some(source) = files.text(item) else {
+            warn("named in the spine but cannot be read");
+            continue;
+        };
+        let parsed = parse_html(&expanded(&source));
+        if parsed.sections.iter().all(|section| section.blocks.is_empty()) {
+            warn("no text found in the page");
+            continue;
+        }
+        let title = titles.get(item).cloned().or(parsed.title).filter(|title| !title.trim().is_empty());
+        epub.pages.push(Document {
+            url: format!("{address}/{}", encode_path(item)),
+            title: title.unwrap_or_else(|| title_from_path(item)),
+            module: module.to_owned(),
+            sections: parsed.sections,
+            id,
+        });
+    }
+    if package.spine.len() > MOST_PAGES {
+        epub.warnings.push(Warning::new(path, format!("only its first {MOST_PAGES} pages are read")));
+    }
+    if package.spine.is_empty() {
+        return Err("its spine names no pages".to_owned());
+    }
+    epub.title = package.title;
+    Ok(())
+}
+
+/// The files of the book, unpacked one by one.
+struct Files<'a> {
+    archive: ZipArchive<Cursor<&'a [u8]>>,
+    left: u64,
+}
+
+impl<'a> Files<'a> {
+    fn open(bytes: &'a [u8]) -> Result<Self, String> {
+        let archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| format!("not an EPUB: {error}"))?;
+        Ok(Self { archive, left: MOST_BYTES })
+    }
+
+    /// A file as text; none when it is not there, damaged or too large.
+    fn text(&mut self, name: &str) -> Option<String> {
+        let entry = self.archive.by_name(name).ok()?;
+        let limit = LARGEST_FILE.min(self.left);
+        let mut bytes = Vec::new();
+        entry.take(limit + 1).read_to_end(&mut bytes).ok()?;
+        if bytes.len() as u64 > limit {
+            return None;
+        }
+        self.left -= bytes.len() as u64;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+    }
+
+    /// The titles of pages in the table of contents: of EPUB 3, or of EPUB 2.
+    fn titles(&mut self, package: &Package) -> HashMap<String, String> {
+        let mut titles = HashMap::new();
+        for contents in [&package.nav, &package.ncx].into_iter().flatten() {
+            let Some(text) = self.text(contents) else { continue };
+            let Ok(document) = xml(&text) else { continue };
+            for (target, title) in entries(&document) {
+                let page = joined(contents, target.split('#').next().unwrap_or_default());
+                let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+                if !title.is_empty() {
+                    titles.entry(page).or_insert(title);
+                }
+            }
+        }
+        titles
+    }
+
+    fn encrypted(&mut self) -> HashSet<String> {
+        let Some(text) = self.text("META-INF/encryption.xml") else { return HashSet::new() };
+        let Ok(document) = xml(&text) else { return HashSet::new() };
+        let references = document.descendants().filter(|node| is(node, "CipherReference"));
+        references.filter_map(|node| node.attribute("URI").map(str::to_owned)).collect()
+    }
+}
+
+/// The table of contents: where each entry leads, and what it is called.
+fn entries<'a>(document: &'a Xml<'_>) -> Vec<(&'a str, String)> {
+    let mut entries = Vec::new();
+    for node in document.descendants() {
+        if is(&node, "navPoint") {
+            let child = |name: &str| node.children().find(|child| is(child, name));
+            let target = child("content").and_then(|content| content.attribute("src"));
+            entries.extend(target.zip(child("navLabel").map(words)));
+        } else if is(&node, "a")
+            && let Some(target) = node.attribute("href")
+            && node.ancestors().any(|above| is(&above, "nav") && is_contents(&above))
+        {
+            entries.push((target, words(node)));
+        }
+    }
+    entries
+}
+
+fn is_contents(nav: &Node<'_, '_>) -> bool {
+    nav.attributes()
+        .find(|attribute| attribute.name() == "type")
+        .is_none_or(|kind| kind.value().contains("toc"))
+}
+
+fn words(node: Node<'_, '_>) -> String {
+    node.descendants().filter_map(|node| if node.is_text() { node.text() } else { None }).collect()
+}
+
+fn is(node: &Node<'_, '_>, name: &str) -> bool {
+    node.is_element() && node.tag_name().name() == name
+}
+
+fn xml(text: &str) -> Result<Xml<'_>, roxmltree::Error> {
+    Xml::parse_with_options(
+        text,
+        ParsingOptions { allow_dtd: true, nodes_limit: 1_000_000, ..ParsingOptions::default() },
+    )
+}
+
+/// The package: what the book is called, its pages and where the titles are.
+#[derive(Debug, Default)]
+struct Package {
+    title: Option<String>,
+    spine: Vec<String>,
+    nav: Option<String>,
+    ncx: Option<String>,
+}
+
+impl Package {
+    fn parse(text: &str, path: &str) -> Result<Self, String> {
+        let document = xml(text).map_err(|error| format!("its package {path} is not valid: {error}"))?;
+        let mut package = Self::default();
+        let mut items = HashMap::new();
+        for node in document.descendants() {
+            if is(&node, "title") && package.title.is_none() {
+                package.title = Some(words(node).trim().to_owned()).filter(|title| !title.is_empty());
+            } else if is(&node, "item")
+                && let (Some(id), Some(target)) = (node.attribute("id"), node.attribute("href"))
+            {
+                let file = joined(path, target);
+                let kind = node.attribute("media-type").unwrap_or_default();
+                if node.attribute("properties").is_some_and(|own| own.split(' ').any(|own| own == "nav")) {
+                    package.nav = Some(file.clone());
+                }
+                if kind == "application/x-dtbncx+xml" {
+                    package.ncx = Some(file.clone());
+                }
+                items.insert(id.to_owned(), file);
+            }
+        }
+        let references = document.descendants().filter(|node| is(node, "itemref"));
+        let mut seen = HashSet::new();
+        for file in references.filter_map(|node| items.get(node.attribute("idref")?)) {
+            if seen.insert(file) {
+                package.spine.push(file.clone());
+            }
+        }
+        Ok(package)
+    }
+}
+
+/// A name inside a file, as a path of the archive.
+fn joined(file: &str, name: &str) -> String {
+    let name = percent_decoded(name);
+    let mut parts: Vec<&str> = file.split('/').collect();
+    parts.pop();
+    for part in name.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+fn percent_decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let code = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten();
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(byte) => {
+                out.push(byte);
+                at += 3;
+            }
+            None => {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// XHTML as HTML reads it: there, `<a id="x"/>` would never be closed.
+fn expanded(source: &str) -> String {
+    const VOID: [&str; 14] = [
+        "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
+        "track", "wbr",
+    ];
+    let mut out = String::with_capacity(source.len() + 64);
+    let mut rest = source;
+    while let Some(end) = rest.find("/>") {
+        let (before, after) = (&rest[..end], &rest[end + 2..]);
+        let tag = before.rfind('<').map(|at| &before[at + 1..]).filter(|tag| !tag.contains('>'));
+        let name = tag.map(|tag| &tag[..tag.find(|c: char| c.is_whitespace()).unwrap_or(tag.len())]);
+        let is_name = |name: &&str| {
+            name.starts_with(|c: char| c.is_ascii_alphabetic())
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, ':' | '-'))
+        };
+        out.push_str(before);
+        match name.filter(is_name) {
+            Some(name) if !VOID.contains(&name.to_lowercase().as_str()) => {
+                out.push_str(&format!("></{name}>"))
+            }
+            _ => out.push_str("/>"),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests;
