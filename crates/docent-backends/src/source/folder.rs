@@ -13,7 +13,7 @@ use docent_core::parse::mdbook::{Chapter, parse_summary};
 use docent_core::parse::{Format, parse_page};
 use rayon::prelude::*;
 
-use super::{Read, SourceError, epub};
+use super::{Read, SourceError, epub, patience, toctree};
 use crate::index::parts::SourceRecord;
 
 /// Folders that hold no pages of the author's.
@@ -209,6 +209,9 @@ fn choose(mut site: Site, root: &Path, files: Vec<String>, read: &mut Read) -> (
             site.chapters.entry(chapter.path.clone()).or_insert(chapter);
         }
     }
+    if site.layout == Layout::Sphinx {
+        order = toctree::order(root, &files);
+    }
     let mut pages = Vec::new();
     for file in files {
         if let Some(folder) =
@@ -223,7 +226,7 @@ fn choose(mut site: Site, root: &Path, files: Vec<String>, read: &mut Read) -> (
             None => count_other(&file, &mut read.other_files),
         }
     }
-    pages.sort_by_key(|page| order.get(page).copied());
+    pages.sort_by_key(|page| order.get(page).copied().unwrap_or(usize::MAX));
     (site, pages)
 }
 
@@ -272,7 +275,10 @@ fn parse_file(root: &Path, project: &Path, page: &str, site: &Site) -> FilePages
         let book = epub::parse_epub(page, &bytes, site);
         return FilePages { documents: book.pages, warnings: book.warnings, title: book.title };
     }
-    let (document, warnings) = parse_page(page, &bytes, site, &mut |name| load(root, project, &path, name));
+    let (document, warnings) = match Format::of(page) {
+        Some(Format::Pdf) => patience::parse_pdf(page, bytes, site),
+        _ => parse_page(page, &bytes, site, &mut |name| load(root, project, &path, name)),
+    };
     FilePages { documents: document.into_iter().collect(), warnings, title: None }
 }
 
@@ -404,6 +410,33 @@ mod tests {
         assert!(!text.contains("secret") && text.contains("Part."), "{text}");
         assert!(warnings(&read).contains(&"a.adoc: included file not found: ../secret.txt".to_owned()));
         assert!(warnings(&read).contains(&"c.rst: included file not found: ../secret.txt".to_owned()));
+    }
+
+    #[test]
+    fn a_sphinx_folder_in_the_order_of_its_toctrees() {
+        let (read, _folder) = read_folder(&[
+            ("index.rst", "Book\n====\n\n.. toctree::\n\n   zeta\n   Alpha <guide/index>\n   rest/*\n"),
+            ("guide/index.rst", "Guide\n=====\n\n.. toctree::\n\n   two\n   one\n   /index\n"),
+            ("guide/one.rst", "One\n===\n\nText\n"),
+            ("guide/two.rst", "Two\n===\n\nText\n"),
+            ("orphan.rst", "O\n=\n\nText\n"),
+            ("rest/b.rst", "B\n=\n\nText\n"),
+            ("rest/a.rst", "A\n=\n\nText\n"),
+            ("zeta.rst", "Z\n=\n\nText\n"),
+        ]);
+        assert_eq!(
+            urls(&read),
+            [
+                "/index.html",
+                "/zeta.html",
+                "/guide/index.html",
+                "/guide/two.html",
+                "/guide/one.html",
+                "/rest/a.html",
+                "/rest/b.html",
+                "/orphan.html"
+            ]
+        );
     }
 
     #[test]

@@ -4,6 +4,8 @@ pub mod archive;
 pub mod corpus;
 pub mod epub;
 pub mod folder;
+mod patience;
+mod toctree;
 
 use std::path::{Path, PathBuf};
 

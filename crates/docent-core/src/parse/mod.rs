@@ -10,6 +10,7 @@ pub mod html;
 pub mod rst;
 pub mod asciidoc;
 pub mod notebook;
+pub mod pdf;
 pub mod text;
 pub mod front_matter;
 pub mod anchors;
@@ -38,6 +39,8 @@ pub enum Format {
     AsciiDoc,
     /// `.ipynb`
     Notebook,
+    /// `.pdf`
+    Pdf,
     /// `.txt`
     Text,
 }
@@ -52,6 +55,7 @@ impl Format {
             "rst" => Some(Self::Rst),
             "adoc" | "asciidoc" | "asc" => Some(Self::AsciiDoc),
             "ipynb" => Some(Self::Notebook),
+            "pdf" => Some(Self::Pdf),
             "txt" | "text" => Some(Self::Text),
             _ => None,
         }
@@ -66,6 +70,13 @@ pub type Load<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
 pub fn parse_page(path: &str, bytes: &[u8], site: &Site, load: Load<'_>) -> (Option<Document>, Vec<Warning>) {
     let warn = |message: &str| vec![Warning::new(path, message)];
     let Some(format) = Format::of(path) else { return (None, warn("not a format that can be read")) };
+    if format == Format::Pdf {
+        let parsed = pdf::parse_pdf(bytes);
+        let warnings = parsed.warnings.iter().map(|message| Warning::new(path, message)).collect();
+        let is_empty = parsed.sections.is_empty();
+        let document = document(path, site, FrontMatter::default(), parsed);
+        return (Some(document).filter(|_| !is_empty), warnings);
+    }
     if bytes.contains(&0) {
         return (None, warn("not a text file"));
     }
@@ -83,14 +94,17 @@ pub fn parse_page(path: &str, bytes: &[u8], site: &Site, load: Load<'_>) -> (Opt
     if !parsed.sections.iter().any(|section| !section.blocks.is_empty()) && warnings.is_empty() {
         warnings.push(Warning::new(path, "no text found in the page"));
     }
-    let document = Document {
+    (Some(document(path, site, front, parsed)), warnings)
+}
+
+fn document(path: &str, site: &Site, front: FrontMatter, parsed: Parsed) -> Document {
+    Document {
         id: path.to_owned(),
         url: site.url(path, &front),
         title: title(path, site, &front, &parsed),
         module: site.module(path, &front),
         sections: parsed.sections,
-    };
-    (Some(document), warnings)
+    }
 }
 
 /// Parses text of a known format.
@@ -101,9 +115,13 @@ pub fn parse(format: Format, source: &str, flavor: Flavor, load: Load<'_>) -> (F
         Format::Rst => (FrontMatter::default(), rst::parse_rst(source, load)),
         Format::AsciiDoc => (FrontMatter::default(), asciidoc::parse_asciidoc(source, load)),
         Format::Notebook => notebook::parse_notebook(source),
+        // A PDF is bytes, not text: `parse_page` reads those.
+        Format::Pdf => (FrontMatter::default(), pdf::parse_pdf(source.as_bytes())),
         Format::Text => (FrontMatter::default(), text::parse_text(source)),
     };
-    keep_first_anchors(&mut parsed.sections);
+    if format != Format::Pdf {
+        keep_first_anchors(&mut parsed.sections);
+    }
     (front, parsed)
 }
 

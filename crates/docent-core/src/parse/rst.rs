@@ -39,6 +39,32 @@ pub fn parse_rst(source: &str, load: &mut dyn FnMut(&str) -> Option<String>) -> 
     Parsed { title: parser.title, sections: parser.output.finish(), warnings: parser.warnings }
 }
 
+/// The pages that the tables of contents of a page name, in their order: names without
+/// extensions, relative to the page or, with a leading `/`, to the root; globs as they are.
+pub fn toctree(source: &str) -> Vec<String> {
+    let mut entries = Vec::new();
+    let mut lines = source.lines().peekable();
+    while let Some(line) = lines.next() {
+        let indent = line.len() - line.trim_start().len();
+        if line.trim() != ".. toctree::" {
+            continue;
+        }
+        let inside = |next: &&str| next.trim().is_empty() || next.len() - next.trim_start().len() > indent;
+        while let Some(entry) = lines.next_if(inside) {
+            let entry = entry.trim();
+            // `Title <page>` names the page otherwise than itself.
+            let name = entry
+                .strip_suffix('>')
+                .and_then(|rest| rest.rsplit_once('<'))
+                .map_or(entry, |(_, name)| name);
+            if !name.is_empty() && !name.starts_with(':') && !name.contains("://") && name != "self" {
+                entries.push(name.trim_end_matches(".rst").to_owned());
+            }
+        }
+    }
+    entries
+}
+
 /// What is known while a page is read.
 struct Parser<'load> {
     load: &'load mut dyn FnMut(&str) -> Option<String>,
@@ -265,6 +291,20 @@ mod tests {
                 "included file not found: no.rst"
             ]
         );
+    }
+
+    #[test]
+    fn a_table_of_contents_names_pages() {
+        let source = "T\n=\n\n.. toctree::\n   :maxdepth: 1\n   :caption: Part\n\n   intro\n   Setup <install/linux>\n   /api/index.rst\n\n   \
+                      https://x.org\n   self\n   guide/*\n\nText\n\n.. toctree::\n\n   last\n";
+        assert_eq!(toctree(source), ["intro", "install/linux", "/api/index", "guide/*", "last"]);
+    }
+
+    #[test]
+    fn a_directive_that_is_not_understood_is_a_warning() {
+        let source = ".. strange:: One\n\n.. strange:: Two\n\n.. note:: Three\n";
+        check(source, "[Text] One\n[Text] Two\n[Admonition] Note: Three\n");
+        assert_eq!(parse(source).warnings, ["directive not understood, its words are kept: strange"]);
     }
 
     #[test]

@@ -145,3 +145,39 @@ fn a_reader_never_fails_while_another_process_ingests() {
     let last = index.generation();
     assert_eq!(last.name, "g000021", "the open index moved along");
 }
+
+#[test]
+fn books_of_every_format_are_one_book() {
+    let docent = Docent::without_vectors();
+    docent.write("book/nodes.adoc", "= Nodes\n\n== Names\n\nEvery node has a name like zebra.\n");
+    docent.write(
+        "book/plot.ipynb",
+        r###"{"cells": [{"cell_type": "markdown", "source": ["## Draw a Plot\n", "\n", "A giraffe is drawn."]}], "metadata": {}, "nbformat": 4}"###,
+    );
+    docent.write("book/notes.txt", "A lion sleeps.\n");
+    let pdf = include_bytes!("../../../docent-core/tests/fixtures/outline.pdf");
+    std::fs::write(docent.home.path().join("book/pumps.pdf"), pdf).unwrap();
+    let run = docent.run(&["ingest", "book", "--base-url", "https://example.org"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let url = |query: &str| docent.json(&["search", query, "--top-k", "1"])["chunks"][0]["url"].clone();
+    assert_eq!(url("zebra"), "https://example.org/nodes.html#_names");
+    assert_eq!(url("giraffe"), "https://example.org/plot.ipynb#Draw-a-Plot");
+    assert_eq!(url("lion"), "https://example.org/notes.txt");
+    assert_eq!(url("relief valve"), "https://example.org/pumps.pdf#page=2");
+}
+
+#[test]
+fn an_archive_is_ingested_like_a_folder() {
+    let docent = Docent::without_vectors();
+    docent.write("pack/book/a.md", "# A\n\nApples.\n");
+    let packed = std::process::Command::new("tar")
+        .args(["czf", "book.tar.gz", "-C", "pack", "book"])
+        .current_dir(docent.home.path())
+        .status();
+    if !packed.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: there is no tar");
+        return;
+    }
+    docent.ok(&["ingest", "book.tar.gz", "--base-url", "https://example.org"]);
+    assert_eq!(docent.json(&["search", "apples"])["chunks"][0]["url"], "https://example.org/a.md#a");
+}

@@ -288,7 +288,8 @@ pub(super) fn joined(lines: &[&str]) -> String {
 /// `A. Name went` over two lines is a sentence: the line after an item is blank, indented or an item.
 fn is_numbered(lines: &[&str], at: usize) -> bool {
     let next = lines.get(at + 1).copied().unwrap_or_default();
-    lines::enumerator(lines[at]).is_some()
+    // A marker alone is a word: `mix.` is no empty item.
+    lines::enumerator(lines[at]).is_some_and(|(_, text)| !text.is_empty() || next.starts_with(' '))
         && (next.is_empty() || next.starts_with(' ') || lines::enumerator(next).is_some())
 }
 

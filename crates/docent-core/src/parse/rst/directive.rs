@@ -153,6 +153,7 @@ impl Parser<'_> {
             name if let Some(title) = note_title(name) => self.note(title, &directive.whole(), place),
             name if is_signature(name) => self.signature(directive, place),
             _ => {
+                self.warn(format!("directive not understood, its words are kept: {name}"));
                 let argument = self.words(&directive.title());
                 self.output.paragraph(&argument);
                 self.blocks(&directive.content, place.inside());

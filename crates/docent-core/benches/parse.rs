@@ -1,0 +1,81 @@
+//! How fast pages become passages: HTML of a documentation site, on all cores of the machine.
+//!
+//! Reads the `.html` files of the folder in `DOCENT_BENCH_HTML`, or a page made here.
+
+use std::path::Path;
+
+use divan::Bencher;
+use divan::counter::BytesCount;
+use docent_core::chunk::chunk;
+use docent_core::document::Document;
+use docent_core::parse::html::parse_html;
+
+fn main() {
+    divan::main();
+}
+
+/// Tokens are counted as in a book without an embedder.
+fn count(text: &str) -> usize {
+    text.len().div_ceil(4)
+}
+
+fn passages(html: &str) -> usize {
+    let parsed = parse_html(html);
+    let document = Document {
+        id: "page.html".to_owned(),
+        url: "https://example.org/page.html".to_owned(),
+        title: parsed.title.unwrap_or_default(),
+        module: "book".to_owned(),
+        sections: parsed.sections,
+    };
+    chunk(&document, 256, &count).len()
+}
+
+fn pages() -> Vec<String> {
+    let mut pages = Vec::new();
+    if let Ok(folder) = std::env::var("DOCENT_BENCH_HTML") {
+        collect(Path::new(&folder), &mut pages);
+    }
+    if pages.is_empty() {
+        pages = (0..64).map(made).collect();
+    }
+    pages
+}
+
+fn collect(folder: &Path, pages: &mut Vec<String>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+        if path.is_dir() {
+            collect(&path, pages);
+        } else if path.extension().is_some_and(|extension| extension == "html") {
+            pages.extend(std::fs::read_to_string(&path).ok());
+        }
+    }
+}
+
+/// A page as generators make them: navigation, sections, code with a span a word.
+fn made(number: usize) -> String {
+    let mut page = String::from("<html><head><title>Page</title></head><body><nav>");
+    (0..200).for_each(|link| {
+        page.push_str(&format!("<a class=\"menu__link\" href=\"/docs/{link}\">Page {link}</a>"))
+    });
+    page.push_str("</nav><main><article><div class=\"theme-doc-markdown markdown\"><h1>Page</h1>");
+    for section in 0..30 {
+        page.push_str(&format!("<h2 id=\"s{section}\">Section {section} of {number}</h2>"));
+        page.push_str(&"<p>A <strong>node</strong> is a process that <a href=\"/x\">performs</a> computation in <code>ros2</code>.</p>".repeat(8));
+        page.push_str("<pre><code class=\"language-python\">");
+        page.push_str(&"<span class=\"token keyword\">def</span> <span class=\"token function\">run</span>():\n    pass\n".repeat(12));
+        page.push_str("</code></pre><table><tr><th>Name</th><th>Value</th></tr>");
+        page.push_str(&"<tr><td>rate</td><td>10 Hz</td></tr>".repeat(10));
+        page.push_str("</table>");
+    }
+    page.push_str("</div></article></main></body></html>");
+    page
+}
+
+#[divan::bench(threads = [1, 2], sample_count = 5)]
+fn html_to_passages(bencher: Bencher<'_, '_>) {
+    let pages = pages();
+    let bytes: usize = pages.iter().map(String::len).sum();
+    bencher.counter(BytesCount::new(bytes)).bench(|| pages.iter().map(|page| passages(page)).sum::<usize>());
+}
