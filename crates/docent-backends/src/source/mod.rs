@@ -2,6 +2,7 @@
 
 pub mod corpus;
 pub mod folder;
+pub mod site;
 
 use std::path::{Path, PathBuf};
 

@@ -8,6 +8,7 @@
 mod code;
 mod depth;
 mod element;
+mod head;
 mod line;
 mod table;
 mod walk;
@@ -15,11 +16,21 @@ mod walk;
 use scraper::{ElementRef, Html, Selector};
 
 use crate::document::Parsed;
+pub use head::{Head, directives};
 
 /// The sections of a rendered page.
 pub fn parse_html(source: &str) -> Parsed {
+    parse(&Html::parse_document(&depth::limited(source)))
+}
+
+/// The same, and what the page says to programs; `agent` is the name it may call us by.
+pub fn parse_site_page(source: &str, agent: &str) -> (Parsed, Head) {
     let page = Html::parse_document(&depth::limited(source));
-    let (heading, sections) = match content(&page) {
+    (parse(&page), head::head(&page, agent))
+}
+
+fn parse(page: &Html) -> Parsed {
+    let (heading, sections) = match content(page) {
         Some(root) => walk::sections(root),
         None => (None, Vec::new()),
     };
@@ -27,7 +38,7 @@ pub fn parse_html(source: &str) -> Parsed {
     if sections.iter().all(|section| section.blocks.is_empty()) {
         warnings.push("no text found in the page".to_owned());
     }
-    Parsed { title: heading.or_else(|| title(&page)), sections, warnings }
+    Parsed { title: heading.or_else(|| title(page)), sections, warnings }
 }
 
 /// Where generators put the text of a page, the surest sign first.

@@ -9,6 +9,7 @@ pub mod mdbook;
 pub mod html;
 pub mod rst;
 pub mod text;
+pub mod links;
 pub mod front_matter;
 pub mod anchors;
 
