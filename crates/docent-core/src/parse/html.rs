@@ -1,7 +1,7 @@
 //! Rendered pages of documentation sites become sections: the main content, nothing around it.
 //!
 //! Knows the markup of Docusaurus, Sphinx, mdBook, MkDocs, VitePress, GitBook and Hugo; any
-//! other page is read from its `article`, `main` or `body`.
+//! other page is read from its `article` or `main`, or from where most of its words are.
 //!
 //! Invariant: a heading's anchor is an id that stands on the page. None is ever computed.
 
@@ -10,6 +10,7 @@ mod depth;
 mod element;
 mod head;
 mod line;
+mod readability;
 mod table;
 mod walk;
 
@@ -30,7 +31,11 @@ pub fn parse_site_page(source: &str, agent: &str) -> (Parsed, Head) {
 }
 
 fn parse(page: &Html) -> Parsed {
-    let (heading, sections) = match content(page) {
+    let root = content(page).map(|root| match root.value().name() {
+        "body" => readability::content(page, root),
+        _ => root,
+    });
+    let (heading, sections) = match root {
         Some(root) => walk::sections(root),
         None => (None, Vec::new()),
     };

@@ -74,6 +74,8 @@ pub struct Wanted<'a> {
     pub cut: bool,
     /// Only text: what is announced as something else is not read.
     pub only_text: bool,
+    /// Where redirects may lead.
+    pub inside: &'a (dyn Fn(&Url) -> bool + Sync),
     /// What is known of an address from the last time.
     pub known: &'a (dyn Fn(&Url) -> Validators + Sync),
 }
@@ -97,6 +99,9 @@ pub enum FetchError {
     /// The server will not give it.
     #[error("refused by the server ({0})")]
     Refused(u16),
+    /// It is not of this site.
+    #[error("leads to another site")]
+    Elsewhere,
     /// It goes round in circles.
     #[error("too many redirects")]
     Redirects,
@@ -180,6 +185,7 @@ impl Fetcher {
             }
             match self.hop(&url, wanted).await? {
                 Hop::Page(page) => return Ok(*page),
+                Hop::Elsewhere(next) if !(wanted.inside)(&next) => return Err(FetchError::Elsewhere),
                 Hop::Elsewhere(next) => url = next,
             }
         }
@@ -218,8 +224,13 @@ impl Fetcher {
     /// A host without rules forbids nothing; one whose rules cannot be had is not read.
     async fn read_rules(&self, url: &Url) -> Result<Rules, FetchError> {
         let Ok(mut url) = url.join("/robots.txt") else { return Ok(Rules::default()) };
-        let wanted =
-            Wanted { most: LONGEST_ROBOTS, cut: true, only_text: false, known: &|_| Validators::default() };
+        let wanted = Wanted {
+            most: LONGEST_ROBOTS,
+            cut: true,
+            only_text: false,
+            inside: &|_| true,
+            known: &|_| Validators::default(),
+        };
         for _ in 0..=ROBOTS_REDIRECTS {
             self.check(&url)?;
             match self.hop(&url, &wanted).await {

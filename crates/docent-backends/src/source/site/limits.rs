@@ -37,7 +37,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             pages: 10_000,
-            depth: 20,
+            depth: 50,
             page_bytes: 8 << 20,
             total_bytes: 1 << 30,
             sitemap_bytes: 50 << 20,

@@ -24,7 +24,7 @@ fn site(script: impl Fn(&Visit) -> Answer + Send + Sync + 'static) -> ScriptedSi
 }
 
 fn wanted() -> Wanted<'static> {
-    Wanted { most: 10_000, cut: false, only_text: true, known: &|_| Validators::default() }
+    Wanted { most: 10_000, cut: false, only_text: true, inside: &|_| true, known: &|_| Validators::default() }
 }
 
 async fn get(reach: Reach, url: &str) -> Result<Fetched, FetchError> {
