@@ -72,12 +72,18 @@ async fn main() {
     let folder = tempfile::tempdir().unwrap();
     let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sample-book");
     let embedder: Arc<dyn Embedder> = Arc::new(LocalEmbedder::bundled().unwrap());
-    let source = SourceRecord { location: book.to_string_lossy().into_owned(), base_url: None, layout: None };
+    let source = SourceRecord { location: book.to_string_lossy().into_owned(), ..SourceRecord::default() };
     let index = folder.path().join("index");
     let shelf = FolderShelf { folder: index.clone() };
-    ingest(&index, &shelf, Some(embedder.as_ref()), &Plan { sources: vec![source], language: None }, &Quiet)
-        .await
-        .unwrap();
+    ingest(
+        &index,
+        &shelf,
+        Some(embedder.as_ref()),
+        &Plan { sources: vec![source], language: None, limits: Default::default() },
+        &Quiet,
+    )
+    .await
+    .unwrap();
     let index: Arc<dyn Index> = Arc::new(EmbeddedIndex::open(&index).unwrap());
     let language = index.describe().await.unwrap().language;
     for (name, generator) in [

@@ -24,6 +24,7 @@ use thiserror::Error;
 
 use crate::index::parts::{Key, PageRecord, Parts, SourceRecord, key};
 use crate::index::shelf::{Published, Shelf};
+use crate::source::site::{self, SiteReport};
 use crate::source::{self, SourceError};
 pub use changes::{Changes, page_record};
 use journal::Journal;
@@ -44,6 +45,8 @@ pub struct Plan {
     pub sources: Vec<SourceRecord>,
     /// What it is written in; detected when not given.
     pub language: Option<Language>,
+    /// The bounds for sites among the sources.
+    pub limits: site::Limits,
 }
 
 /// Hears how far an ingest is.
@@ -52,6 +55,8 @@ pub trait Progress: Sync {
     fn step(&self, name: &str);
     /// So many of so many passages are through the step.
     fn passages(&self, done: usize, total: usize);
+    /// So many of the pages known so far were read from a site.
+    fn pages(&self, _done: usize, _known: usize) {}
 }
 
 /// What an ingest did.
@@ -81,6 +86,9 @@ pub struct Report {
     pub kinds: Vec<String>,
     /// Files that are no pages, by extension.
     pub other_files: std::collections::BTreeMap<String, usize>,
+    /// What happened to the pages of sites.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<SiteReport>,
     /// What was not understood or left out.
     pub warnings: Vec<Warning>,
 }
@@ -117,7 +125,7 @@ pub async fn ingest(
     let _lock = lock(folder)?;
 
     progress.step("reading");
-    let book = read_book(plan)?;
+    let book = read_book(plan, folder, progress).await?;
     let language = plan.language.unwrap_or_else(|| Language::detect(&language_sample(&book.documents)));
 
     progress.step("cutting");
@@ -139,6 +147,7 @@ pub async fn ingest(
         embedder: id.to_string(),
         kinds: book.kinds,
         other_files: book.other_files,
+        sites: book.sites,
         warnings: book.warnings,
     };
     if published.as_ref().is_some_and(|before| is_published(before, &pages, &id, language, &plan.sources)) {
@@ -204,13 +213,19 @@ struct Book {
     kinds: Vec<String>,
     labels: std::collections::BTreeMap<String, String>,
     other_files: std::collections::BTreeMap<String, usize>,
+    sites: Vec<SiteReport>,
 }
 
-fn read_book(plan: &Plan) -> Result<Book, IngestError> {
+async fn read_book(plan: &Plan, folder: &Path, progress: &dyn Progress) -> Result<Book, IngestError> {
     let mut book = Book::default();
     for source in &plan.sources {
-        let mut read = source::read(source)?;
-        if plan.sources.len() > 1 {
+        let is_site = site::is_address(&source.location);
+        let mut read = match is_site {
+            true => site::read(source, &plan.limits, folder, progress).await?,
+            false => source::read(source)?,
+        };
+        // The id of a page of a site is its address, which no other source has.
+        if plan.sources.len() > 1 && !is_site {
             // Two sources may both have an `index.md`.
             for document in &mut read.documents {
                 document.id = format!("{}/{}", source.location.trim_end_matches('/'), document.id);
@@ -220,9 +235,13 @@ fn read_book(plan: &Plan) -> Result<Book, IngestError> {
         book.warnings.extend(read.warnings);
         book.kinds.push(read.kind);
         book.labels.extend(read.labels);
+        book.sites.extend(read.site);
         for (extension, count) in read.other_files {
             *book.other_files.entry(extension).or_default() += count;
         }
+    }
+    if let Err(error) = site::forget_others(folder, &plan.sources) {
+        tracing::warn!(%error, "pages of other sites could not be removed");
     }
     if book.documents.is_empty() {
         let named: Vec<_> = plan.sources.iter().map(|source| source.location.as_str()).collect();

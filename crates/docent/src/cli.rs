@@ -94,7 +94,8 @@ pub enum Command {
 /// `docent ingest`
 #[derive(Debug, Args)]
 pub struct Ingest {
-    /// Folders, files, or a corpus.jsonl[.gz]; together they are the whole book [default: those of last time]
+    /// Folders, files, the address of a site, of its sitemap or llms.txt, or a corpus.jsonl[.gz];
+    /// together they are the whole book [default: those of last time]
     #[arg(value_name = "SOURCE")]
     pub sources: Vec<String>,
     /// Where the folder is published, for links: `https://example.org/docs`
@@ -106,6 +107,30 @@ pub struct Ingest {
     /// The book's language, as a two-letter code [default: detected]
     #[arg(long, value_name = "CODE")]
     pub language: Option<String>,
+    /// How sites are read.
+    #[command(flatten)]
+    pub site: Site,
+}
+
+/// How `docent ingest` reads sites; remembered with the source.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Sites")]
+pub struct Site {
+    /// Only pages this pattern fits: `guide/**`; may be repeated
+    #[arg(long, value_name = "GLOB", requires = "sources")]
+    pub include: Vec<String>,
+    /// No pages this pattern fits: `**/v1/**`; may be repeated
+    #[arg(long, value_name = "GLOB", requires = "sources")]
+    pub exclude: Vec<String>,
+    /// Ask for at most so many pages [default: 10000]
+    #[arg(long, value_name = "N", requires = "sources", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_pages: Option<u64>,
+    /// Follow at most so many links from the start to a page [default: 50]
+    #[arg(long, value_name = "N", requires = "sources")]
+    pub max_depth: Option<u64>,
+    /// Also read sites on this machine and in private networks
+    #[arg(long, requires = "sources")]
+    pub allow_private: bool,
 }
 
 /// `docent export`

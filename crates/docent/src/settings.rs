@@ -7,6 +7,7 @@ mod answering;
 mod embedding;
 mod index;
 mod serving;
+mod site;
 
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,7 @@ pub use answering::{Agent, Generator, Sessions, SessionsKind};
 pub use embedding::{Embedder, EmbedderKind, Reranker, RerankerKind};
 pub use index::{Index, IndexKind, Qdrant};
 pub use serving::{LogFormat, Rights, Serve};
+pub use site::Site;
 
 /// Everything that can be set.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -33,6 +35,8 @@ pub struct Settings {
     pub data_dir: Option<PathBuf>,
     /// About the book.
     pub book: Book,
+    /// How sites are read.
+    pub site: Site,
     /// What turns text into vectors.
     pub embedder: Embedder,
     /// Where passages are kept.
@@ -214,6 +218,7 @@ impl Settings {
         if let Some(attempts) = self.generator.attempts.filter(|attempts| !(1..=10).contains(attempts)) {
             return Err(out_of_range("generator.attempts", "1 and 10", attempts));
         }
+        self.site.check()?;
         self.embedder.check()?;
         self.reranker.check()?;
         Ok(())

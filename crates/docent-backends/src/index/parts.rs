@@ -107,7 +107,7 @@ pub fn labels(modules: &BTreeMap<String, Module>) -> BTreeMap<String, String> {
 }
 
 /// A source as it was given, so that `ingest` alone can read it again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceRecord {
     /// The folder, file or address.
     pub location: String,
@@ -117,6 +117,29 @@ pub struct SourceRecord {
     /// The generator's rules, when they were named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<String>,
+    /// How a site is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<SiteOptions>,
+}
+
+/// What was asked for about a site.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteOptions {
+    /// Only pages that one of these patterns fits; all when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<String>,
+    /// No pages that one of these fits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
+    /// The most pages asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_pages: Option<usize>,
+    /// The most links from the start to a page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<usize>,
+    /// Whether addresses of private networks may be asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_private: bool,
 }
 
 /// A page as the next ingest needs it.

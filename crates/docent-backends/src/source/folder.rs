@@ -315,7 +315,7 @@ mod tests {
         let source = SourceRecord {
             location: folder.path().to_string_lossy().into_owned(),
             base_url: Some("https://x.org/docs".into()),
-            layout: None,
+            ..SourceRecord::default()
         };
         (read(folder.path(), &source).unwrap(), folder)
     }
@@ -482,7 +482,7 @@ mod tests {
         write(folder.path(), &[("my book/a.md", "# A\ntext")]);
         let path = folder.path().join("my book/a.md");
         let source =
-            SourceRecord { location: path.to_string_lossy().into_owned(), base_url: None, layout: None };
+            SourceRecord { location: path.to_string_lossy().into_owned(), ..SourceRecord::default() };
         let read = read(&path, &source).unwrap();
         let expected =
             format!("file://{}", path.canonicalize().unwrap().display()).replace("my book", "my%20book");

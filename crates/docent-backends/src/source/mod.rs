@@ -1,10 +1,11 @@
-//! Where books come from: folders and files, archives, and corpora in the BEIR layout.
+//! Where books come from: folders and files, archives, sites, and corpora in the BEIR layout.
 
 pub mod archive;
 pub mod corpus;
 pub mod epub;
 pub mod folder;
 mod patience;
+pub mod site;
 mod toctree;
 
 use std::path::{Path, PathBuf};
@@ -27,6 +28,8 @@ pub struct Read {
     pub kind: String,
     /// Files that are no pages (images, styles, data), by extension.
     pub other_files: std::collections::BTreeMap<String, usize>,
+    /// What happened to the pages of a site.
+    pub site: Option<site::SiteReport>,
 }
 
 /// Why a source could not be read at all.
@@ -66,14 +69,44 @@ pub enum SourceError {
         message: String,
     },
 
-    /// Sites are not files.
-    #[error("{0} is an address; only folders and files can be ingested")]
+    /// Only http and https are spoken, and nobody is logged in.
+    #[error("{0} is not an address that can be read: only http and https, without a user's name")]
     Address(String),
+
+    /// A pattern for pages makes no sense.
+    #[error("{0}")]
+    Pattern(String),
+
+    /// The site does not want to be read.
+    #[error("robots.txt forbids reading {0}")]
+    Forbidden(String),
+
+    /// The flag for private networks was not given.
+    #[error("{0} leads to a private address")]
+    Private(String),
+
+    /// Try again later; what was read is kept.
+    #[error("{url} cannot be read now: {what}")]
+    Unavailable {
+        /// Where the site begins.
+        url: String,
+        /// What happened.
+        what: String,
+    },
+
+    /// There is nothing to read.
+    #[error("no pages found at {url}: {what}")]
+    NoSite {
+        /// Where the site should begin.
+        url: String,
+        /// What was found instead.
+        what: String,
+    },
 }
 
-/// Reads a source, whatever it is.
+/// Reads a source on this machine, whatever it is; for addresses there is [`site::read`].
 pub fn read(source: &SourceRecord) -> Result<Read, SourceError> {
-    if source.location.contains("://") {
+    if site::is_address(&source.location) {
         return Err(SourceError::Address(source.location.clone()));
     }
     let path = Path::new(&source.location);

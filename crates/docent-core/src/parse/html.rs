@@ -1,25 +1,41 @@
 //! Rendered pages of documentation sites become sections: the main content, nothing around it.
 //!
 //! Knows the markup of Docusaurus, Sphinx, mdBook, MkDocs, VitePress, GitBook and Hugo; any
-//! other page is read from its `article`, `main` or `body`.
+//! other page is read from its `article` or `main`, or from where most of its words are.
 //!
 //! Invariant: a heading's anchor is an id that stands on the page. None is ever computed.
 
 mod code;
 mod depth;
 mod element;
+mod head;
 mod line;
+mod readability;
 mod table;
 mod walk;
 
 use scraper::{ElementRef, Html, Selector};
 
 use crate::document::Parsed;
+pub use head::{Head, directives};
 
 /// The sections of a rendered page.
 pub fn parse_html(source: &str) -> Parsed {
+    parse(&Html::parse_document(&depth::limited(source)))
+}
+
+/// The same, and what the page says to programs; `agent` is the name it may call us by.
+pub fn parse_site_page(source: &str, agent: &str) -> (Parsed, Head) {
     let page = Html::parse_document(&depth::limited(source));
-    let (heading, sections) = match content(&page) {
+    (parse(&page), head::head(&page, agent))
+}
+
+fn parse(page: &Html) -> Parsed {
+    let root = content(page).map(|root| match root.value().name() {
+        "body" => readability::content(page, root),
+        _ => root,
+    });
+    let (heading, sections) = match root {
         Some(root) => walk::sections(root),
         None => (None, Vec::new()),
     };
@@ -27,7 +43,7 @@ pub fn parse_html(source: &str) -> Parsed {
     if sections.iter().all(|section| section.blocks.is_empty()) {
         warnings.push("no text found in the page".to_owned());
     }
-    Parsed { title: heading.or_else(|| title(&page)), sections, warnings }
+    Parsed { title: heading.or_else(|| title(page)), sections, warnings }
 }
 
 /// Where generators put the text of a page, the surest sign first.

@@ -12,6 +12,7 @@ pub mod asciidoc;
 pub mod notebook;
 pub mod pdf;
 pub mod text;
+pub mod links;
 pub mod front_matter;
 pub mod anchors;
 mod fence;

@@ -3,15 +3,16 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-use docent_backends::index::parts::SourceRecord;
+use docent_backends::index::parts::{SiteOptions, SourceRecord};
 use docent_backends::index::shelf::Shelf;
 use docent_backends::ingest::{Changes, IngestError, Plan, Progress, Report, ingest};
 use docent_backends::source::SourceError;
+use docent_backends::source::site::{SiteReport, is_address};
 use docent_core::embed::EmbedderId;
 use docent_core::language::Language;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::cli::Ingest;
+use crate::cli::{Ingest, Site};
 use crate::compose;
 use crate::exit::{Exit, Failure};
 use crate::output::{FAINT, Output, STRONG};
@@ -22,7 +23,7 @@ pub async fn run(settings: &Settings, arguments: Ingest, output: &Output) -> Res
     let folder = settings.index_folder()?;
     let shelf = compose::shelf(settings)?;
     let sources = sources(settings, &arguments, shelf.as_ref()).await?;
-    let plan = Plan { sources, language: language(settings, &arguments)? };
+    let plan = Plan { sources, language: language(settings, &arguments)?, limits: settings.site.limits() };
     let embedder = compose::embedder(settings).await?;
     let start = Instant::now();
     let ingested = ingest(&folder, shelf.as_ref(), embedder.as_deref(), &plan, &Bars::new(output)).await;
@@ -52,16 +53,22 @@ async fn sources(
     }
     let layout = arguments.layout.clone().or_else(|| settings.book.layout.clone());
     if !arguments.sources.is_empty() {
+        let site = site_options(&arguments.site);
         let record = |location: &String| SourceRecord {
-            // Remembered in full, so that the next ingest finds it from any folder.
-            location: std::path::absolute(location)
-                .map_or_else(|_| location.clone(), |path| path.to_string_lossy().into_owned()),
+            location: match is_address(location) {
+                true => location.trim().to_owned(),
+                // Remembered in full, so that the next ingest finds it from any folder.
+                false => std::path::absolute(location)
+                    .map_or_else(|_| location.clone(), |path| path.to_string_lossy().into_owned()),
+            },
             base_url: base_url.clone(),
             layout: layout.clone(),
+            site: site.clone().filter(|_| is_address(location)),
         };
-        let is_address = |location: &&String| location.contains("://");
-        if let Some(address) = arguments.sources.iter().find(is_address) {
-            return Err(explain(SourceError::Address(address.clone()).into()));
+        if site.is_some() && !arguments.sources.iter().any(|location| is_address(location)) {
+            return Err(Failure::usage(
+                "--include, --exclude, --max-pages, --max-depth and --allow-private are for sites, but none is named",
+            ));
         }
         return Ok(arguments.sources.iter().map(record).collect());
     }
@@ -71,6 +78,19 @@ async fn sources(
         true => Err(Failure::usage("no source given")
             .hint("name a folder: docent ingest ./docs --base-url https://example.org/docs")),
     }
+}
+
+/// What was asked for about sites; none when nothing was.
+fn site_options(flags: &Site) -> Option<SiteOptions> {
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let options = SiteOptions {
+        include: flags.include.clone(),
+        exclude: flags.exclude.clone(),
+        max_pages: flags.max_pages.map(number),
+        max_depth: flags.max_depth.map(number),
+        allow_private: flags.allow_private,
+    };
+    (options != SiteOptions::default()).then_some(options)
 }
 
 fn language(settings: &Settings, arguments: &Ingest) -> Result<Option<Language>, Failure> {
@@ -92,7 +112,24 @@ pub fn explain(error: IngestError) -> Failure {
         IngestError::Source(SourceError::Missing(_)) => {
             Failure::new(Exit::Failed, error).hint("check the path; the index is as it was")
         }
+        IngestError::Source(error) => source_failure(&error),
         other => Failure::new(Exit::Failed, other),
+    }
+}
+
+/// Why a site could not be read, and what to do.
+fn source_failure(error: &SourceError) -> Failure {
+    let failure = Failure::new(Exit::Failed, error);
+    match error {
+        SourceError::Address(_) | SourceError::Pattern(_) => Failure::usage(error),
+        SourceError::Private(_) => failure.hint("if it is a site of your own network, add --allow-private"),
+        SourceError::Forbidden(_) => {
+            failure.hint("ask the site's owner, or ingest the sources of its pages; the index is as it was")
+        }
+        SourceError::Unavailable { .. } => Failure { exit: Exit::Unavailable, ..failure }
+            .hint("try again later: what was read so far is kept, and the index is as it was"),
+        SourceError::NoSite { .. } => failure.hint("check the address; the index is as it was"),
+        _ => failure,
     }
 }
 
@@ -106,6 +143,9 @@ fn summary(report: &Report, seconds: f64, output: &Output) {
     output.note(changes("pages", &report.pages));
     output.note(changes("sections", &report.sections));
     output.note(passages(report));
+    for site in &report.sites {
+        site_summary(site, output);
+    }
     if !report.other_files.is_empty() {
         let total: usize = report.other_files.values().sum();
         let kinds: Vec<_> =
@@ -118,6 +158,29 @@ fn summary(report: &Report, seconds: f64, output: &Output) {
         "{FAINT}{outcome} {} in {seconds:.1} s · {kinds} · language {} · {}{FAINT:#}",
         report.generation, report.language, report.embedder
     ));
+}
+
+fn site_summary(site: &SiteReport, output: &Output) {
+    let kept = match site.kept {
+        0 => String::new(),
+        kept => format!(", {kept} kept as they were because the server failed"),
+    };
+    let skipped: usize = site.skipped.values().map(|skipped| skipped.count).sum();
+    output.note(format!(
+        "site     {STRONG}{}{STRONG:#} fetched, {STRONG}{}{STRONG:#} unchanged (304){kept}, {skipped} skipped, found by {}",
+        site.fetched, site.unchanged, site.found_by
+    ));
+    for (reason, skipped) in &site.skipped {
+        let examples = skipped.examples.join(", ");
+        let dots = if skipped.count > skipped.examples.len() { ", …" } else { "" };
+        output.note(format!("{FAINT}         {} {reason}: {examples}{dots}{FAINT:#}", skipped.count));
+    }
+    if site.more {
+        output.warn(format!(
+            "{} has more pages than were allowed; raise --max-pages or --max-depth to read them",
+            site.address
+        ));
+    }
 }
 
 fn passages(report: &Report) -> String {
@@ -155,6 +218,12 @@ impl Bars {
 }
 
 impl Progress for Bars {
+    fn pages(&self, done: usize, known: usize) {
+        if let Some(bar) = &*self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            bar.set_message(format!("reading: {done} of {known} pages found so far"));
+        }
+    }
+
     fn step(&self, name: &str) {
         *self.step.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = name.to_owned();
         if self.visible {

@@ -151,8 +151,8 @@ pub async fn open_index(
     };
     let embedder = compose::embedder(settings).await?;
     let source =
-        SourceRecord { location: set.corpus.to_string_lossy().into_owned(), base_url: None, layout: None };
-    let plan = Plan { sources: vec![source], language: None };
+        SourceRecord { location: set.corpus.to_string_lossy().into_owned(), ..SourceRecord::default() };
+    let plan = Plan { sources: vec![source], language: None, limits: Default::default() };
     let shelf: Box<dyn Shelf> = match settings.index_kind() {
         IndexKind::Embedded => Box::new(FolderShelf { folder: folder.clone() }),
         IndexKind::Qdrant => Box::new(on_server(settings)?),

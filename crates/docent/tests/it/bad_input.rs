@@ -57,9 +57,9 @@ fn sources_that_are_not_there() {
         "error: no pages found in ~/empty\nhint: pages are .md, .mdx, .html, .rst and .txt files; the index is as it was",
     );
     docent.fails(
-        &["ingest", "https://example.org/docs"],
-        1,
-        "error: https://example.org/docs is an address; only folders and files can be ingested",
+        &["ingest", "ftp://example.org/docs"],
+        2,
+        "error: ftp://example.org/docs is not an address that can be read: only http and https, without a user's name",
     );
     assert_eq!(docent.json(&["search", "node"])["index_version"], "g000001");
 }

@@ -20,3 +20,4 @@ mod http;
 mod model;
 mod qdrant;
 mod sessions;
+mod sites;

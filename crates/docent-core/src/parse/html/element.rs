@@ -27,7 +27,7 @@ const LEFT_OUT_TAGS: [&str; 17] = [
 const LEFT_OUT_ROLES: [&str; 5] = ["navigation", "search", "banner", "contentinfo", "tablist"];
 
 /// What generators put around or into the text for the reader's hand, not for the eye.
-const LEFT_OUT_CLASSES: [&str; 69] = [
+const LEFT_OUT_CLASSES: &[&str] = &[
     // Ways to other pages.
     "breadcrumb",
     "breadcrumbs",
@@ -49,6 +49,13 @@ const LEFT_OUT_CLASSES: [&str; 69] = [
     "md-sidebar",
     "menu-bar",
     "sidebar-toggle",
+    "toctree-wrapper",
+    "section-index",
+    "td-breadcrumbs",
+    "md-path",
+    "md-tags",
+    "theme-doc-footer",
+    "theme-doc-footer-tags-row",
     // Ways around this page.
     "toc",
     "table-of-contents",
@@ -86,6 +93,20 @@ const LEFT_OUT_CLASSES: [&str; 69] = [
     "td-page-meta",
     "page-meta-links",
     "feedback",
+    "feedback--title",
+    "feedback--question",
+    "feedback--answer",
+    "feedback--response",
+    "md-feedback",
+    "td-page-meta__lastmod",
+    "VPDocFooter",
+    "git-revision-date-localized-plugin",
+    "giscus",
+    "utterances",
+    // Not worth printing.
+    "d-print-none",
+    "hidden-print",
+    "no-print",
     // Around code.
     "buttons",
     "copybtn",
@@ -103,6 +124,22 @@ const LEFT_OUT_CLASSES: [&str; 69] = [
     // For screen readers.
     "sr-only",
     "visually-hidden",
+];
+
+/// The same, where generators give ids instead of classes.
+const LEFT_OUT_IDS: [&str; 12] = [
+    "__comments",
+    "comments",
+    "disqus_thread",
+    "TableOfContents",
+    "table-of-contents",
+    "site-header",
+    "site-footer",
+    "menu-bar",
+    "search-wrapper",
+    "searchbox",
+    "sidebar",
+    "backtotop",
 ];
 
 /// Not part of what the page says, wherever it stands.
@@ -132,8 +169,29 @@ pub(super) fn is_left_out(element: ElementRef<'_>) -> bool {
         "span" if has_class(element, "lang") => return true,
         _ => {}
     }
-    has_any_class(element, &LEFT_OUT_CLASSES)
+    element.value().id().is_some_and(|id| LEFT_OUT_IDS.contains(&id))
+        || has_any_class(element, LEFT_OUT_CLASSES)
+        || is_news(element)
         || (has_class(element, "contents") && has_any_class(element, &["topic", "local"]))
+}
+
+/// "Last updated 3 months ago", "Was this helpful?": about the page, where no class says so.
+fn is_news(element: ElementRef<'_>) -> bool {
+    const LONGEST: usize = 60;
+    if !matches!(element.value().name(), "p" | "div" | "span" | "small") {
+        return false;
+    }
+    let mut text = String::new();
+    for part in element.text() {
+        text.push_str(part.trim_start_matches('\n'));
+        if text.trim_start().len() > LONGEST {
+            return false;
+        }
+    }
+    let text = text.trim().to_ascii_lowercase();
+    let starts =
+        ["last updated", "last modified on", "last update:"].iter().any(|start| text.starts_with(start));
+    starts || matches!(text.as_str(), "was this helpful?" | "was this page helpful?" | "on this page")
 }
 
 /// Sphinx writes topics, footnotes and sidebars as asides; elsewhere they are navigation.
@@ -148,16 +206,28 @@ fn is_site_header(element: ElementRef<'_>) -> bool {
     let mut has_heading = false;
     for inside in element.descendent_elements() {
         has_heading |= heading_level(inside).is_some();
-        if inside.value().name() == "nav" {
+        if inside.value().name() == "nav" && !is_breadcrumb(inside) {
             return true;
         }
     }
     !has_heading
 }
 
+/// The way from the start to this page, which may stand above its title.
+fn is_breadcrumb(nav: ElementRef<'_>) -> bool {
+    nav.attr("aria-label").is_some_and(|label| label.to_ascii_lowercase().contains("breadcrumb"))
+}
+
 /// A link that serves the page and says nothing: `#` beside a heading, "Edit this page".
 pub(super) fn is_page_furniture(link: ElementRef<'_>) -> bool {
     const LONGEST: usize = 40;
+    let mut parts = link.text().map(str::trim).filter(|part| !part.is_empty());
+    // "Next" above the title of the next page.
+    let first = parts.next().unwrap_or_default().to_ascii_lowercase();
+    let is_way = matches!(first.as_str(), "next" | "previous" | "prev" | "next page" | "previous page");
+    if is_way && parts.next().is_some() {
+        return true;
+    }
     let mut text = String::new();
     for part in link.text() {
         text.push_str(part.trim());

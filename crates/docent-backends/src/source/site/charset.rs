@@ -1,0 +1,77 @@
+//! Bytes of a page become text: by byte order mark, by header, by the page's own word, by looking.
+//!
+//! Invariant: every byte sequence has a text; what cannot be read is left out and reported.
+
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+
+/// Where a page may name its own encoding, as browsers look for it.
+const META_WITHIN: usize = 1024;
+
+/// The text, and whether some bytes could not be read.
+pub fn decode(bytes: &[u8], content_type: &str) -> (String, bool) {
+    let encoding = match Encoding::for_bom(bytes) {
+        Some((encoding, _)) => encoding,
+        None => label(content_type, "charset=")
+            .or_else(|| label(&head(bytes), "charset="))
+            .or_else(|| label(&head(bytes), "encoding="))
+            .unwrap_or_else(|| guess(bytes)),
+    };
+    // A page whose label is wrong is most often UTF-8.
+    let encoding = if std::str::from_utf8(bytes).is_ok() && !encoding.is_ascii_compatible() && !has_bom(bytes)
+    {
+        UTF_8
+    } else {
+        encoding
+    };
+    let (text, _, broken) = encoding.decode(bytes);
+    (if broken { text.replace('\u{fffd}', "") } else { text.into_owned() }, broken)
+}
+
+fn has_bom(bytes: &[u8]) -> bool {
+    Encoding::for_bom(bytes).is_some()
+}
+
+fn head(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(META_WITHIN)]).to_ascii_lowercase()
+}
+
+/// The encoding named after `key`, with or without quotes.
+fn label(text: &str, key: &str) -> Option<&'static Encoding> {
+    let text = text.to_ascii_lowercase();
+    let rest = text[text.find(key)? + key.len()..].trim_start().trim_start_matches(['"', '\'']);
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "-_:".contains(c))).unwrap_or(rest.len());
+    Encoding::for_label(&rest.as_bytes()[..end])
+}
+
+fn guess(bytes: &[u8]) -> &'static Encoding {
+    if std::str::from_utf8(bytes).is_ok() { UTF_8 } else { WINDOWS_1252 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_surest_sign_of_an_encoding_wins() {
+        let check = |bytes: &[u8], kind: &str, text: &str| assert_eq!(decode(bytes, kind).0, text, "{kind}");
+        check("é".as_bytes(), "text/html", "é");
+        check(b"\xe9", "text/html; charset=ISO-8859-1", "é");
+        check(b"\xe9", "text/html", "é");
+        check(b"\xef\xbb\xbf\xc3\xa9", "text/html; charset=latin1", "é");
+        check(b"\xff\xfea\0", "text/html", "a");
+        check(b"<meta charset=\"shift_jis\">\x82\xa0", "text/html", "<meta charset=\"shift_jis\">あ");
+        check(
+            b"<?xml version='1.0' encoding='windows-1251'?>\xef",
+            "",
+            "<?xml version='1.0' encoding='windows-1251'?>п",
+        );
+        check(b"\xd0\xb6", "text/html; charset=nonsense", "ж");
+        check(b"plain", "text/html; charset=utf-16", "plain");
+    }
+
+    #[test]
+    fn bytes_that_cannot_be_read_are_left_out_and_reported() {
+        assert_eq!(decode(b"a\xffb", "text/html; charset=utf-8"), ("ab".to_owned(), true));
+        assert_eq!(decode(b"", ""), (String::new(), false));
+    }
+}

@@ -1,0 +1,377 @@
+//! One page of a site: fetched or remembered, decoded, parsed.
+//!
+//! Invariant: a page that did not change costs one conditional request and no body; a page
+//! whose server fails today is as it was yesterday.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use docent_core::document::{Parsed, Section};
+use docent_core::parse::front_matter::FrontMatter;
+use docent_core::parse::html::{Head, directives, parse_site_page};
+use docent_core::parse::links::links;
+use docent_core::parse::markdown::Flavor;
+use docent_core::parse::{Format, parse};
+use reqwest::Url;
+use tokio::time::Instant;
+
+use super::cache::{Cache, Stored};
+use super::fetch::{FetchError, Fetcher, Validators, Wanted, kind};
+use super::host::AGENT;
+use super::limits::Limits;
+use super::scope::Scope;
+use super::{charset, llms};
+
+/// A page to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Where readers find it.
+    pub url: Url,
+    /// Where its Markdown is, when the site said so.
+    pub markdown: Option<Url>,
+    /// When it last changed, by the sitemap; as HTTP writes it.
+    pub changed: Option<String>,
+}
+
+/// How a page was had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// The server sent it.
+    Fetched,
+    /// The server said that it is as it was.
+    Unchanged,
+    /// The server failed, so it is as it was.
+    Kept,
+}
+
+/// A page that was read.
+#[derive(Debug)]
+pub struct SitePage {
+    /// Where it was found.
+    pub url: Url,
+    /// How it was had.
+    pub how: How,
+    /// Its title, if it has one.
+    pub title: Option<String>,
+    /// Its module, if it names one.
+    pub module: Option<String>,
+    /// Its text.
+    pub sections: Vec<Section>,
+    /// What was not understood.
+    pub warnings: Vec<String>,
+    /// What it says to programs.
+    pub head: Head,
+}
+
+/// Why a page is not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Left {
+    /// It could not be had.
+    Failed(FetchError),
+    /// The bytes allowed for a site are used up.
+    TotalSize,
+    /// The time allowed for a site is used up.
+    TotalTime,
+}
+
+/// Reads pages of one site.
+#[derive(Debug)]
+pub struct PageReader {
+    /// Gets them.
+    pub fetcher: Fetcher,
+    /// Remembers them.
+    pub cache: Cache,
+    /// What may be asked for.
+    pub limits: Limits,
+    /// When time is up.
+    pub deadline: Instant,
+    bytes: AtomicUsize,
+    touched: Mutex<HashSet<String>>,
+}
+
+/// The bytes of a page and what the server said about them.
+struct Raw {
+    url: Url,
+    body: Vec<u8>,
+    content_type: String,
+    robots_tag: String,
+    how: How,
+}
+
+impl PageReader {
+    /// Nothing was read yet.
+    pub fn new(fetcher: Fetcher, cache: Cache, limits: Limits) -> Self {
+        let deadline = Instant::now() + limits.total_time;
+        Self { fetcher, cache, limits, deadline, bytes: AtomicUsize::new(0), touched: Mutex::default() }
+    }
+
+    /// Reads one page, as Markdown where the site offers it.
+    pub async fn read(&self, candidate: &Candidate, scope: &Scope) -> Result<SitePage, Left> {
+        self.read_within(candidate, scope, &|url| scope.own(url).is_some()).await
+    }
+
+    /// Reads the first page, wherever redirects say it is.
+    pub async fn read_first(&self, url: &Url, scope: &Scope) -> Result<SitePage, Left> {
+        let candidate = Candidate { url: url.clone(), markdown: None, changed: None };
+        self.read_within(&candidate, scope, &|_| true).await
+    }
+
+    async fn read_within(
+        &self,
+        candidate: &Candidate,
+        scope: &Scope,
+        inside: &(dyn Fn(&Url) -> bool + Sync),
+    ) -> Result<SitePage, Left> {
+        if let Some(markdown) = &candidate.markdown
+            && let Ok(raw) = self.raw(markdown, None, inside).await
+        {
+            let page = parsed(raw).await;
+            if page.head.canonical.is_none() && has_text(&page.sections) {
+                return Ok(SitePage { url: candidate.url.clone(), ..page });
+            }
+        }
+        let page = parsed(self.raw(&candidate.url, candidate.changed.clone(), inside).await?).await;
+        let offered = page.head.markdown.as_deref().and_then(|address| scope.resolve(&page.url, address));
+        let Some(offered) = offered else { return Ok(page) };
+        match self.raw(&offered, None, inside).await {
+            Ok(raw) => Ok(with_markdown(page, parsed(raw).await)),
+            Err(_) => Ok(page),
+        }
+    }
+
+    /// Forgets the pages that were not met this time.
+    pub fn forget_others(&self) -> std::io::Result<()> {
+        self.cache.keep_only(&self.touched.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn raw(
+        &self,
+        url: &Url,
+        changed: Option<String>,
+        inside: &(dyn Fn(&Url) -> bool + Sync),
+    ) -> Result<Raw, Left> {
+        if self.bytes.load(Ordering::Relaxed) >= self.limits.total_bytes {
+            return Err(Left::TotalSize);
+        }
+        let raw = match self.deadline.saturating_duration_since(Instant::now()).is_zero() {
+            true => self.kept(url).ok_or(Left::TotalTime)?,
+            false => self.fetched(url, changed, inside).await.map_err(Left::Failed)?,
+        };
+        self.bytes.fetch_add(raw.body.len(), Ordering::Relaxed);
+        self.touch(&raw.url);
+        Ok(raw)
+    }
+
+    async fn fetched(
+        &self,
+        url: &Url,
+        changed: Option<String>,
+        inside: &(dyn Fn(&Url) -> bool + Sync),
+    ) -> Result<Raw, FetchError> {
+        let validators = |url: &Url| match self.cache.load(url) {
+            Some(stored) => stored.about.validators,
+            None => Validators::default(),
+        };
+        let wanted =
+            Wanted { most: self.limits.page_bytes, cut: false, only_text: true, inside, known: &validators };
+        let page = match self.fetcher.get(url, &wanted).await {
+            Ok(page) => page,
+            Err(error @ FetchError::Trouble { .. }) => return self.kept(url).ok_or(error),
+            Err(error) => return Err(error),
+        };
+        let Some(body) = page.body.clone() else {
+            let stored = self.cache.load(&page.url);
+            let stored = stored.ok_or(FetchError::Refused(304))?;
+            return Ok(of_stored(page.url, stored, How::Unchanged));
+        };
+        // Without a place to keep it, it is fetched again the next time.
+        if let Err(error) = self.cache.store(&page, &body, changed) {
+            tracing::warn!(%error, "a page could not be kept for the next ingest");
+        }
+        Ok(Raw {
+            url: page.url,
+            body,
+            content_type: page.content_type,
+            robots_tag: page.robots_tag,
+            how: How::Fetched,
+        })
+    }
+
+    fn kept(&self, url: &Url) -> Option<Raw> {
+        Some(of_stored(url.clone(), self.cache.load(url)?, How::Kept))
+    }
+
+    fn touch(&self, url: &Url) {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner).insert(url.to_string());
+    }
+}
+
+fn of_stored(url: Url, stored: Stored, how: How) -> Raw {
+    let about = stored.about;
+    Raw { url, body: stored.body, content_type: about.content_type, robots_tag: about.robots_tag, how }
+}
+
+/// Parsing takes a while for long pages; other pages are fetched meanwhile.
+async fn parsed(raw: Raw) -> SitePage {
+    let (url, how) = (raw.url.clone(), raw.how);
+    let page = tokio::task::spawn_blocking(move || parse_raw(&raw)).await;
+    page.unwrap_or_else(|_| SitePage {
+        url,
+        how,
+        title: None,
+        module: None,
+        sections: Vec::new(),
+        warnings: vec!["the page could not be parsed".to_owned()],
+        head: Head::default(),
+    })
+}
+
+fn parse_raw(raw: &Raw) -> SitePage {
+    let (text, broken) = charset::decode(&raw.body, &raw.content_type);
+    let text = text.replace("\r\n", "\n").replace('\0', "");
+    let (front, parsed, mut head) = match format(raw, &text) {
+        Format::Html => {
+            let (parsed, head) = parse_site_page(&text, AGENT);
+            (FrontMatter::default(), parsed, head)
+        }
+        format => {
+            let (front, parsed) = parse(format, &text, Flavor::Plain, &mut |_| None);
+            let links = links(&text).into_iter().map(|link| link.address).collect();
+            (front, parsed, Head { links, ..Head::default() })
+        }
+    };
+    let (no_index, no_follow) = header_directives(&raw.robots_tag);
+    head.no_index |= no_index;
+    head.no_follow |= no_follow;
+    let Parsed { title, sections, mut warnings } = parsed;
+    warnings.retain(|warning| warning != "no text found in the page");
+    if broken {
+        warnings.push("some bytes are not in its encoding and left out".to_owned());
+    }
+    SitePage {
+        url: raw.url.clone(),
+        how: raw.how,
+        title: front.title.or(title),
+        module: front.module,
+        sections,
+        warnings,
+        head,
+    }
+}
+
+/// What the server says it is, unless it is plainly something else.
+fn format(raw: &Raw, text: &str) -> Format {
+    if llms::looks_like_html(text) {
+        return Format::Html;
+    }
+    match kind(&raw.content_type).as_str() {
+        "text/markdown" | "text/x-markdown" => Format::Markdown,
+        "text/html" | "application/xhtml+xml" => Format::Html,
+        _ => match Format::of(raw.url.path()) {
+            Some(format) => format,
+            None if kind(&raw.content_type).is_empty() => Format::Html,
+            None => Format::Text,
+        },
+    }
+}
+
+/// `X-Robots-Tag` may speak to one robot: `docent: noindex`.
+fn header_directives(tag: &str) -> (bool, bool) {
+    let mut for_us = true;
+    let mut words = Vec::new();
+    for word in tag.split(',') {
+        let word = match word.split_once(':') {
+            // `unavailable_after: …` and the like are no names.
+            Some((name, rest)) if !name.contains('_') && !name.trim().starts_with("max-") => {
+                for_us = name.trim().eq_ignore_ascii_case(AGENT);
+                rest
+            }
+            _ => word,
+        };
+        if for_us {
+            words.push(word.trim());
+        }
+    }
+    directives(&words.join(","))
+}
+
+/// Whether there is anything to read.
+pub fn has_text(sections: &[Section]) -> bool {
+    sections.iter().any(|section| !section.blocks.is_empty())
+}
+
+/// The page with the text of its Markdown and the anchors of its HTML.
+fn with_markdown(page: SitePage, markdown: SitePage) -> SitePage {
+    if !has_text(&markdown.sections) || markdown.head.canonical.is_some() {
+        return page;
+    }
+    let mut sections = markdown.sections;
+    let mut published = page.sections.iter().filter_map(|section| section.heading.as_ref());
+    for heading in sections.iter_mut().filter_map(|section| section.heading.as_mut()) {
+        let before = published.clone();
+        match published.find(|shown| words(&shown.text) == words(&heading.text)) {
+            Some(shown) => heading.anchor.clone_from(&shown.anchor),
+            None => {
+                heading.anchor = None;
+                published = before;
+            }
+        }
+    }
+    SitePage {
+        sections,
+        title: page.title.or(markdown.title),
+        how: if page.how == How::Unchanged { markdown.how } else { page.how },
+        ..page
+    }
+}
+
+fn words(heading: &str) -> String {
+    heading.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(content_type: &str, path: &str, body: &str) -> Raw {
+        Raw {
+            url: Url::parse(&format!("https://x.org{path}")).unwrap(),
+            body: body.as_bytes().to_vec(),
+            content_type: content_type.to_owned(),
+            robots_tag: String::new(),
+            how: How::Fetched,
+        }
+    }
+
+    #[test]
+    fn a_page_is_what_the_server_says_unless_it_plainly_is_not() {
+        let of = |kind: &str, path: &str, body: &str| format(&raw(kind, path, body), body);
+        assert_eq!(of("text/markdown; charset=utf-8", "/a", "# A"), Format::Markdown);
+        assert_eq!(of("text/plain", "/a.md", "# A"), Format::Markdown);
+        assert_eq!(of("text/plain", "/a", "A"), Format::Text);
+        assert_eq!(of("text/markdown", "/a.md", "<!doctype html><p>x"), Format::Html);
+        assert_eq!(of("", "/a", "<p>x"), Format::Html);
+    }
+
+    #[test]
+    fn headers_may_ask_one_robot_to_stay_out() {
+        assert_eq!(header_directives("noindex"), (true, false));
+        assert_eq!(header_directives("otherbot: noindex, nofollow"), (false, false));
+        assert_eq!(header_directives("otherbot: nofollow, docent: noindex"), (true, false));
+        assert_eq!(header_directives("unavailable_after: 2030-01-01, noindex"), (true, false));
+    }
+
+    #[test]
+    fn markdown_keeps_the_anchors_of_the_published_page() {
+        let html = "<article><h1>T</h1><h2 id='s-1'>First <em>step</em></h2><p>a</p><h2 id='s-2'>Last</h2></article>";
+        let html = parse_raw(&raw("text/html", "/a", html));
+        let markdown = "# T\n\n## First *step*\n\nOf the author.\n\n## Hidden\n\nx\n\n## Last\n\ny\n";
+        let page = with_markdown(html, parse_raw(&raw("text/markdown", "/a.md", markdown)));
+        let anchors: Vec<_> = (page.sections.iter())
+            .map(|section| section.heading.as_ref().and_then(|heading| heading.anchor.as_deref()))
+            .collect();
+        assert_eq!(anchors, [None, Some("s-1"), None, Some("s-2")]);
+        assert_eq!(page.url.path(), "/a");
+    }
+}

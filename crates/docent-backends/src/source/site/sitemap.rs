@@ -1,0 +1,161 @@
+//! Sitemaps: lists of pages, and lists of such lists.
+//!
+//! Invariant: read entry by entry; however long it is, no more is held than one entry.
+
+use quick_xml::Reader;
+use quick_xml::events::Event;
+use time::{Date, Month, OffsetDateTime, Time, UtcOffset};
+
+/// One line of a sitemap.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// The address, as it stands there.
+    pub address: String,
+    /// When it last changed, as it stands there.
+    pub changed: Option<String>,
+    /// Whether it is another sitemap rather than a page.
+    pub is_sitemap: bool,
+}
+
+/// Reads a sitemap and hands on its entries until `take` has enough. What is no sitemap has none.
+pub fn read(text: &[u8], mut take: impl FnMut(Entry) -> bool) {
+    let mut reader = Reader::from_reader(text);
+    reader.config_mut().check_end_names = false;
+    let mut entry = Entry::default();
+    let mut path: Vec<Vec<u8>> = Vec::new();
+    let mut words = String::new();
+    loop {
+        match reader.read_event() {
+            Ok(Event::Start(start)) => {
+                // Real ones are three deep; a trap may be deeper than the stack is worth.
+                if path.len() < 32 {
+                    path.push(start.name().as_ref().to_vec());
+                }
+                words.clear();
+            }
+            Ok(Event::Text(text)) => words.push_str(&text.decode().unwrap_or_default()),
+            Ok(Event::CData(text)) => words.push_str(&String::from_utf8_lossy(&text)),
+            Ok(Event::GeneralRef(name)) => match &*name {
+                b"amp" => words.push('&'),
+                b"apos" => words.push('\''),
+                b"quot" => words.push('"'),
+                b"lt" => words.push('<'),
+                b"gt" => words.push('>'),
+                _ => {
+                    if let Ok(Some(sign)) = name.resolve_char_ref() {
+                        words.push(sign);
+                    }
+                }
+            },
+            Ok(Event::End(end)) => {
+                let name = end.name().as_ref().to_vec();
+                while path.pop().is_some_and(|open| open != name) {}
+                let inside = path.last().map(Vec::as_slice).unwrap_or_default();
+                let of_entry = matches!(inside, b"url" | b"sitemap");
+                match name.as_slice() {
+                    b"loc" if of_entry => entry.address = words.trim().to_owned(),
+                    b"lastmod" if of_entry => entry.changed = Some(words.trim().to_owned()),
+                    b"url" | b"sitemap" => {
+                        entry.is_sitemap = name == b"sitemap";
+                        let done = std::mem::take(&mut entry);
+                        if !done.address.is_empty() && !take(done) {
+                            return;
+                        }
+                    }
+                    _ => {}
+                }
+                words.clear();
+            }
+            Ok(Event::Eof) | Err(_) => return,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// A date of a sitemap as HTTP writes it, for `If-Modified-Since`.
+pub fn http_date(w3c: &str) -> Option<String> {
+    let number = |range: std::ops::Range<usize>| w3c.get(range)?.parse::<u16>().ok();
+    let month = Month::try_from(u8::try_from(number(5..7)?).ok()?).ok()?;
+    let date = Date::from_calendar_date(number(0..4)?.into(), month, number(8..10)?.try_into().ok()?).ok()?;
+    let mut moment = date.with_time(Time::MIDNIGHT).assume_utc();
+    if w3c.as_bytes().get(10) == Some(&b'T') {
+        let part = |range| number(range).and_then(|number| u8::try_from(number).ok());
+        let seconds = if w3c.as_bytes().get(16) == Some(&b':') { part(17..19)? } else { 0 };
+        let time = Time::from_hms(part(11..13)?, part(14..16)?, seconds).ok()?;
+        moment = date.with_time(time).assume_offset(offset(w3c)?).to_offset(UtcOffset::UTC);
+    }
+    Some(written(moment))
+}
+
+/// `Z`, nothing, or `+02:00` at the end.
+fn offset(w3c: &str) -> Option<UtcOffset> {
+    let Some(at) = w3c.get(11..)?.rfind(['+', '-']).map(|at| at + 11) else { return Some(UtcOffset::UTC) };
+    let hours: i8 = w3c.get(at + 1..at + 3)?.parse().ok()?;
+    let minutes: i8 = w3c.get(at + 4..at + 6)?.parse().ok()?;
+    let sign = if w3c.as_bytes()[at] == b'-' { -1 } else { 1 };
+    UtcOffset::from_hms(sign * hours, sign * minutes, 0).ok()
+}
+
+fn written(moment: OffsetDateTime) -> String {
+    let day = &moment.weekday().to_string()[..3];
+    let month = &moment.month().to_string()[..3];
+    format!(
+        "{day}, {:02} {month} {} {:02}:{:02}:{:02} GMT",
+        moment.day(),
+        moment.year(),
+        moment.hour(),
+        moment.minute(),
+        moment.second()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        read(text.as_bytes(), |entry| {
+            let kind = if entry.is_sitemap { "sitemap " } else { "" };
+            found.push(format!("{kind}{} {}", entry.address, entry.changed.unwrap_or_default()));
+            true
+        });
+        found
+    }
+
+    #[test]
+    fn pages_and_sitemaps_are_told_apart_and_pictures_left_out() {
+        let pages = "<?xml version='1.0'?><urlset xmlns:image='i'><url><loc> https://x.org/a?b=1&amp;c=2 </loc>\
+                     <lastmod>2024-05-01</lastmod><image:image><image:loc>https://x.org/a.png</image:loc></image:image>\
+                     </url><url><loc><![CDATA[https://x.org/b]]></loc></url></urlset>";
+        assert_eq!(all(pages), ["https://x.org/a?b=1&c=2 2024-05-01", "https://x.org/b "]);
+        let index = "<sitemapindex><sitemap><loc>https://x.org/1.xml</loc></sitemap></sitemapindex>";
+        assert_eq!(all(index), ["sitemap https://x.org/1.xml "]);
+        for broken in ["", "<html><body><p>Not found", "<urlset><url><loc>https://x.org", "\u{0}<<<>>>"] {
+            assert_eq!(all(broken), [""; 0], "{broken}");
+        }
+    }
+
+    #[test]
+    fn reading_stops_when_enough_was_found() {
+        let endless = "<urlset>".to_owned() + &"<url><loc>https://x.org/a</loc></url>".repeat(100_000);
+        let mut count = 0;
+        read(endless.as_bytes(), |_| {
+            count += 1;
+            count < 10
+        });
+        assert_eq!(count, 10);
+    }
+
+    #[test]
+    fn dates_are_written_as_http_has_them() {
+        let check = |w3c: &str, http: Option<&str>| assert_eq!(http_date(w3c).as_deref(), http, "{w3c}");
+        check("2024-05-01", Some("Wed, 01 May 2024 00:00:00 GMT"));
+        check("2024-05-01T12:30:15Z", Some("Wed, 01 May 2024 12:30:15 GMT"));
+        check("2024-05-01T01:30:15.123+02:00", Some("Tue, 30 Apr 2024 23:30:15 GMT"));
+        check("2024-05-01T12:30+00:00", Some("Wed, 01 May 2024 12:30:00 GMT"));
+        for bad in ["", "yesterday", "2024-13-01", "2024-05-01T99:00:00Z", "2024-05-01T", "ä024-05-01"] {
+            check(bad, None);
+        }
+    }
+}

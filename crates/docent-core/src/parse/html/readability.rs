@@ -1,0 +1,45 @@
+//! Find the text of a page that no known generator made.
+//!
+//! Words outside links count for the element around their paragraph, and half for the one
+//! around that. The element with the most is the text, if it has the most part of all words.
+//!
+//! Invariant: one pass over the page; a page without a clear winner is read as a whole.
+
+use std::collections::HashMap;
+
+use scraper::{ElementRef, Html, Node};
+
+use super::element::{is_block, is_left_out};
+
+/// Fewer bytes than this say too little to choose by.
+const FEWEST: usize = 200;
+
+/// The element with the text of the page, or `whole` when none stands out.
+pub(super) fn content<'a>(page: &'a Html, whole: ElementRef<'a>) -> ElementRef<'a> {
+    let mut outside = HashMap::from([(whole.id(), false)]);
+    let mut scores = HashMap::new();
+    let mut total = 0;
+    for node in whole.descendants().skip(1) {
+        let is_outside = node.parent().and_then(|parent| outside.get(&parent.id()).copied()).unwrap_or(true);
+        if let Some(element) = ElementRef::wrap(node) {
+            outside.insert(node.id(), is_outside || element.value().name() == "a" || is_left_out(element));
+        }
+        let Node::Text(text) = node.value() else { continue };
+        let length = text.trim().len();
+        if is_outside || length == 0 {
+            continue;
+        }
+        total += length;
+        let around = node.ancestors().filter_map(ElementRef::wrap).filter(|element| is_block(*element));
+        for (element, share) in around.skip(1).zip([2, 1]) {
+            *scores.entry(element.id()).or_insert(0) += length * share;
+        }
+    }
+    let best = scores.into_iter().max_by_key(|(id, score)| (*score, *id));
+    match best {
+        Some((id, score)) if score >= total && score >= FEWEST * 2 => {
+            page.tree.get(id).and_then(ElementRef::wrap).unwrap_or(whole)
+        }
+        _ => whole,
+    }
+}

@@ -1,0 +1,108 @@
+//! The bounds of reading a site.
+
+use std::time::Duration;
+
+use docent_backends::source::site::Limits;
+use serde::{Deserialize, Serialize};
+
+use super::out_of_range;
+use crate::exit::Failure;
+
+/// `[site]`
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Site {
+    /// Pages asked for.
+    pub max_pages: usize,
+    /// Links from the start to a page.
+    pub max_depth: usize,
+    /// Bytes of one page, unpacked.
+    pub max_page_bytes: usize,
+    /// Bytes of all pages together.
+    pub max_site_bytes: usize,
+    /// Bytes of one sitemap, unpacked.
+    pub max_sitemap_bytes: usize,
+    /// Redirects from an address to its page.
+    pub max_redirects: usize,
+    /// Seconds for one answer.
+    pub timeout: f64,
+    /// Seconds for a whole site.
+    pub max_seconds: f64,
+    /// The longest `Crawl-delay` that is honoured in full, in seconds.
+    pub max_crawl_delay: f64,
+    /// Calls to one host at a time.
+    pub concurrency: usize,
+    /// Calls for one page, the first included.
+    pub attempts: u32,
+    /// The longest wait before the second, in seconds.
+    pub retry_delay: f64,
+    /// Pages in a row that fail before the site is taken to be down.
+    pub max_failures: usize,
+}
+
+impl Default for Site {
+    fn default() -> Self {
+        let limits = Limits::default();
+        Self {
+            max_pages: limits.pages,
+            max_depth: limits.depth,
+            max_page_bytes: limits.page_bytes,
+            max_site_bytes: limits.total_bytes,
+            max_sitemap_bytes: limits.sitemap_bytes,
+            max_redirects: limits.redirects,
+            timeout: limits.request_time.as_secs_f64(),
+            max_seconds: limits.total_time.as_secs_f64(),
+            max_crawl_delay: limits.crawl_delay.as_secs_f64(),
+            concurrency: limits.per_host,
+            attempts: limits.attempts,
+            retry_delay: limits.retry_delay.as_secs_f64(),
+            max_failures: limits.failures,
+        }
+    }
+}
+
+impl Site {
+    /// As the reader of sites wants it.
+    pub fn limits(&self) -> Limits {
+        let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        Limits {
+            pages: self.max_pages,
+            depth: self.max_depth,
+            page_bytes: self.max_page_bytes,
+            total_bytes: self.max_site_bytes,
+            sitemap_bytes: self.max_sitemap_bytes,
+            redirects: self.max_redirects,
+            request_time: seconds(self.timeout),
+            total_time: seconds(self.max_seconds),
+            crawl_delay: seconds(self.max_crawl_delay),
+            per_host: self.concurrency,
+            attempts: self.attempts,
+            retry_delay: seconds(self.retry_delay),
+            failures: self.max_failures,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let seconds = [
+            ("site.timeout", self.timeout, 600.0),
+            ("site.max_seconds", self.max_seconds, 1e6),
+            ("site.max_crawl_delay", self.max_crawl_delay, 600.0),
+            ("site.retry_delay", self.retry_delay, 60.0),
+        ];
+        for (name, value, most) in seconds {
+            if !(0.0..=most).contains(&value) {
+                return Err(out_of_range(name, &format!("0 and {most}"), value));
+            }
+        }
+        if !(1..=10).contains(&self.attempts) {
+            return Err(out_of_range("site.attempts", "1 and 10", self.attempts));
+        }
+        if !(1..=32).contains(&self.concurrency) {
+            return Err(out_of_range("site.concurrency", "1 and 32", self.concurrency));
+        }
+        if !(1..=1_000_000).contains(&self.max_pages) {
+            return Err(out_of_range("site.max_pages", "1 and 1000000", self.max_pages));
+        }
+        Ok(())
+    }
+}

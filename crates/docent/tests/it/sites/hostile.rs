@@ -1,0 +1,160 @@
+//! Sites that mean no good: the crawl ends, in bounded time and memory, and says why.
+
+use docent_backends::testing::ScriptedSite;
+use docent_backends::testing::scripted_site::{Answer, Visit};
+
+use super::{docent, page, skipped, urls};
+use crate::support::{Docent, Run};
+
+/// A good start page with one link, and a script for the rest.
+fn site(script: impl Fn(&Visit) -> Answer + Send + Sync + 'static) -> ScriptedSite {
+    ScriptedSite::start(move |visit| match visit.path.as_str() {
+        "/" => page("Start", "<p>Welcome to the plant.</p>", &["/x"]),
+        "/robots.txt" | "/llms.txt" | "/llms-full.txt" | "/sitemap.xml" | "/sitemap_index.xml" => {
+            Answer::status(404)
+        }
+        _ => script(visit),
+    })
+    .unwrap()
+}
+
+/// Ingests and expects only the start page, and this reason for the other.
+fn check(docent: &Docent, site: &ScriptedSite, reason: &str) {
+    let report = docent.json(&["ingest", &site.url(), "--allow-private"]);
+    assert_eq!(urls(docent, &site.url()), ["/"]);
+    assert_eq!(skipped(&report).keys().collect::<Vec<_>>(), [reason]);
+}
+
+fn fails(docent: &Docent, site: &ScriptedSite, status: i32) -> Run {
+    let run = docent.run(&["ingest", &site.url(), "--allow-private"]);
+    assert_eq!(run.status, status, "{}", run.stderr);
+    run
+}
+
+#[test]
+fn endless_redirects() {
+    let site = site(|visit| Answer::redirect(format!("{}x", visit.path)));
+    check(&docent(), &site, "too many redirects");
+}
+
+#[test]
+fn endless_links() {
+    let site = site(|visit| {
+        page(
+            "Deeper",
+            &format!("<p>You are at {}.</p>", visit.path),
+            &[&format!("{}y", visit.path), "again/again/again/again"],
+        )
+    });
+    let docent = docent();
+    let report = docent.json(&["ingest", &site.url(), "--allow-private", "--max-pages", "30"]);
+    assert_eq!(report["sites"][0]["more"], true);
+    assert_eq!(urls(&docent, &site.url()).len(), 30);
+    docent.json(&["ingest", &site.url(), "--allow-private", "--max-depth", "5"]);
+    assert!(urls(&docent, &site.url()).len() < 12);
+}
+
+#[test]
+fn bodies_without_end_and_bombs() {
+    use std::io::Write as _;
+    let gigabyte = site(|_| Answer::Repeat {
+        piece: vec![b'a'; 1 << 20],
+        times: 1024,
+        headers: vec![("content-type".into(), "text/html".into())],
+    });
+    check(&docent(), &gigabyte, "too large");
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let zeros = vec![b' '; 1 << 20];
+    (0..256).for_each(|_| packer.write_all(&zeros).unwrap());
+    let bomb = packer.finish().unwrap();
+    let site = site(move |_| Answer::of("text/html", bomb.clone()).with("content-encoding", "gzip"));
+    check(&docent(), &site, "too large");
+}
+
+#[test]
+fn slow_drips_and_cut_lines() {
+    let drip = site(|_| Answer::Drip);
+    let hasty = docent().with("DOCENT_SITE__TIMEOUT", "0.4").with("DOCENT_SITE__ATTEMPTS", "2");
+    check(&hasty, &drip, "failed at the server");
+    check(&docent(), &site(|_| Answer::HangUp), "failed at the server");
+}
+
+#[test]
+fn deep_pages_and_broken_bytes() {
+    let deep = site(|_| Answer::html("<div>".repeat(100_000) + "deep words"));
+    let docent = docent();
+    docent.ok(&["ingest", &deep.url(), "--allow-private"]);
+    assert_eq!(urls(&docent, &deep.url()).len(), 2);
+    let noise: Vec<u8> =
+        (0..200_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let broken = site(move |_| Answer::of("text/html; charset=utf-8", noise.clone()));
+    docent.ok(&["ingest", &broken.url(), "--allow-private"]);
+}
+
+#[test]
+fn robots_that_forbid_all() {
+    let site = ScriptedSite::start(|visit| match visit.path.as_str() {
+        "/robots.txt" => Answer::of("text/plain", "User-agent: *\nDisallow: /\n"),
+        _ => Answer::html("<p>secret</p>"),
+    })
+    .unwrap();
+    let run = fails(&docent(), &site, 1);
+    assert!(run.stderr.contains("robots.txt forbids reading"), "{}", run.stderr);
+    assert_eq!(site.visits().len(), 1);
+}
+
+#[test]
+fn storms_of_failures_end_the_crawl_and_cost_nothing_that_was_there() {
+    let links: Vec<String> = (0..100).map(|number| format!("/page{number}")).collect();
+    let site = ScriptedSite::start(move |visit| match visit.path.as_str() {
+        "/" => page("Start", "<p>Welcome.</p>", &links.iter().map(String::as_str).collect::<Vec<_>>()),
+        path if path.starts_with("/page") => Answer::status(503),
+        _ => Answer::status(404),
+    })
+    .unwrap();
+    let docent = docent();
+    docent.write("book/a.md", "# A\n\nApples.\n");
+    docent.ok(&["ingest", "book"]);
+    let run = fails(&docent, &site, 4);
+    assert!(run.stderr.contains("10 pages in a row failed: the server failed (503)"), "{}", run.stderr);
+    assert!(site.visits().len() < 80, "the storm was waited out");
+    assert_eq!(docent.json(&["search", "apples"])["chunks"][0]["page_title"], "A");
+    let down = ScriptedSite::start(|_| Answer::status(500)).unwrap();
+    fails(&docent, &down, 4);
+}
+
+#[test]
+fn a_sitemap_of_a_million_addresses() {
+    let site = ScriptedSite::start(|visit| match visit.path.as_str() {
+        "/sitemap.xml" => {
+            let host = &visit.headers["host"];
+            let urls = (0..1000).map(|number| format!("<url><loc>http://{host}/docs/p{number}</loc></url>"));
+            let foreign = "<url><loc>https://other.example/a</loc></url>".repeat(1000);
+            let piece = [foreign, urls.collect::<String>()].concat().into_bytes();
+            Answer::Repeat { piece, times: 1000, headers: vec![("content-type".into(), "text/xml".into())] }
+        }
+        path if path.starts_with("/docs/p") => page(path, &format!("<p>Words of {path}.</p>"), &[]),
+        _ => Answer::status(404),
+    })
+    .unwrap();
+    let docent = docent();
+    let report =
+        docent.json(&["ingest", &format!("{}/docs/", site.url()), "--allow-private", "--max-pages", "20"]);
+    assert_eq!(report["pages"]["added"], 19, "the start, which is not there, was asked for too");
+    assert_eq!(report["sites"][0]["more"], true);
+}
+
+#[test]
+fn the_bytes_of_a_whole_site_are_bounded() {
+    let site = site(|visit| {
+        page(
+            "Long",
+            &format!("<p>{} {}</p>", visit.path, "word ".repeat(10_000)),
+            &[&format!("{}x", visit.path)],
+        )
+    });
+    let docent = docent().with("DOCENT_SITE__MAX_SITE_BYTES", "200000");
+    let report = docent.json(&["ingest", &site.url(), "--allow-private"]);
+    assert!(urls(&docent, &site.url()).len() < 8);
+    assert_eq!(skipped(&report).keys().collect::<Vec<_>>(), ["beyond the bytes allowed for a site"]);
+}
