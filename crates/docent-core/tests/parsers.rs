@@ -1,5 +1,7 @@
 //! What every parser promises, tried on bytes and texts that nobody wrote.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use std::collections::{HashMap, HashSet};
 
 use docent_core::document::Document;
