@@ -229,6 +229,7 @@ mod tests {
             location: path.to_string_lossy().into_owned(),
             base_url: Some("https://x.org".into()),
             layout: None,
+            ..SourceRecord::default()
         }
     }
 

@@ -404,6 +404,7 @@ mod tests {
             location: path.to_string_lossy().into_owned(),
             base_url: None,
             layout: Some("asciidoctor".into()),
+            ..SourceRecord::default()
         };
         let read = read(&path, &source).unwrap();
         let text = format!("{:?}", read.documents);
@@ -468,7 +469,7 @@ mod tests {
         assert_eq!(urls(&read), ["/a.md", "/keep.tmp.md", "/sub/e.md"]);
         let drafts = folder.path().join("drafts");
         let source =
-            SourceRecord { location: drafts.to_string_lossy().into_owned(), base_url: None, layout: None };
+            SourceRecord { location: drafts.to_string_lossy().into_owned(), ..SourceRecord::default() };
         assert_eq!(
             super::read(&drafts, &source).unwrap().documents.len(),
             1,
