@@ -236,7 +236,10 @@ fn parse_raw(raw: &Raw) -> SitePage {
             (FrontMatter::default(), parsed, head)
         }
         format => {
-            let (front, parsed) = parse(format, &text, Flavor::Plain, &mut |_| None);
+            let (front, mut parsed) = parse(format, &text, Flavor::Plain, &mut |_| None);
+            // The title is the top of the page; whether it has an anchor there, its Markdown cannot tell.
+            let headings = parsed.sections.iter_mut().filter_map(|section| section.heading.as_mut());
+            headings.filter(|heading| heading.level == 1).for_each(|heading| heading.anchor = None);
             let links = links(&text).into_iter().map(|link| link.address).collect();
             (front, parsed, Head { links, ..Head::default() })
         }
