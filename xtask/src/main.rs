@@ -6,11 +6,13 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 const USAGE: &str =
-    "usage: cargo xtask check    formatting, lints, tests, documentation, the no-IO proof, licences";
+    "usage: cargo xtask check    formatting, lints, tests, documentation, the no-IO proof, licences
+       cargo xtask fuzz     every parser fed with noise for a minute";
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("check") => check(),
+        Some("fuzz") => fuzz(),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
@@ -38,6 +40,31 @@ fn check() -> ExitCode {
             return ExitCode::FAILURE;
         }
         eprintln!("   done in {:.0} s", start.elapsed().as_secs_f64());
+    }
+    ExitCode::SUCCESS
+}
+
+/// Runs each fuzz target for a minute; a crash is a failure. Needs cargo-fuzz and a nightly compiler.
+fn fuzz() -> ExitCode {
+    if !installed("fuzz") {
+        eprintln!("failed: cargo-fuzz is not installed (cargo install cargo-fuzz)");
+        return ExitCode::FAILURE;
+    }
+    for target in ["markdown", "mdx", "mdbook", "html", "rst", "asciidoc", "notebook", "epub", "pdf"] {
+        eprintln!("── {target}");
+        if let Err(reason) = cargo(&[
+            "+nightly",
+            "fuzz",
+            "run",
+            target,
+            "--",
+            "-max_total_time=60",
+            "-timeout=20",
+            "-rss_limit_mb=4096",
+        ]) {
+            eprintln!("failed: {target}: {reason}");
+            return ExitCode::FAILURE;
+        }
     }
     ExitCode::SUCCESS
 }

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use docent_core::document::{Document, Warning};
 use docent_core::layout::{Base, Layout, Site, category_label, encode_path, without_number};
 use docent_core::parse::mdbook::{Chapter, parse_summary};
-use docent_core::parse::{Format, parse_page};
+use docent_core::parse::{Format, epub, parse_page};
 use rayon::prelude::*;
 
-use super::{Read, SourceError, epub, patience, toctree};
+use super::{Read, SourceError, patience, toctree};
 use crate::index::parts::SourceRecord;
 
 /// Folders that hold no pages of the author's.

@@ -2,7 +2,6 @@
 
 pub mod archive;
 pub mod corpus;
-pub mod epub;
 pub mod folder;
 mod patience;
 pub mod site;

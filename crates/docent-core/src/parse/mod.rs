@@ -10,6 +10,7 @@ pub mod html;
 pub mod rst;
 pub mod asciidoc;
 pub mod notebook;
+pub mod epub;
 pub mod pdf;
 pub mod text;
 pub mod links;

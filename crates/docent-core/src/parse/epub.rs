@@ -6,13 +6,14 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{Cursor, Read as _};
 
-use docent_core::document::{Document, Warning};
-use docent_core::layout::{Site, encode_path};
-use docent_core::parse::front_matter::FrontMatter;
-use docent_core::parse::html::parse_html;
-use docent_core::parse::title_from_path;
 use roxmltree::{Document as Xml, Node, ParsingOptions};
 use zip::ZipArchive;
+
+use super::front_matter::FrontMatter;
+use super::html::parse_html;
+use super::title_from_path;
+use crate::document::{Document, Warning};
+use crate::layout::{Site, encode_path};
 
 /// One file of the book, unpacked.
 const LARGEST_FILE: u64 = 32 << 20;

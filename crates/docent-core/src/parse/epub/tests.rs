@@ -2,9 +2,8 @@
 
 use std::io::Write;
 
-use docent_core::layout::{Base, Layout};
-
 use super::*;
+use crate::layout::{Base, Layout};
 
 const CONTAINER: &str = r#"<?xml version="1.0"?><container xmlns="urn:oasis:names:tc:opendocument:xmlns:container" version="1.0">
     <rootfiles><rootfile full-path="OEBPS/book.opf" media-type="application/oebps-package+xml"/></rootfiles></container>"#;
