@@ -79,7 +79,7 @@ async function answer(turn) {
   try {
     session ??= (await api.createSession(signal)).session_id;
     rememberSession(session);
-    const question = { query: turn.query, session_id: session, module: composer.chosenModule };
+    const question = { query: turn.query, session_id: session, ...composer.chosenPart };
     await api.ask(question, { signal, onEvent: (event, data) => onEvent(turn, mine, event, data) });
   } catch (problem) {
     // A turn whose conversation was left is no longer on the page, and needs no words.

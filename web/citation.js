@@ -183,7 +183,7 @@ class Card {
         iconButton("close", "Close", { class: "quiet", click: () => this.#dismiss() }),
       ),
       passage,
-      element("span", { class: "card-foot" }, openInBook(citation.url), element("span", { class: "module" }, citation.module_name)),
+      element("span", { class: "card-foot" }, openInBook(citation.url), element("span", { class: "module" }, [citation.book_name, citation.module_name].filter(Boolean).join(" › "))),
     );
   }
 

@@ -36,14 +36,28 @@ export class Composer {
     this.#changed();
   }
 
-  /** The part of the book to search, or undefined for all of it. */
-  get chosenModule() {
-    return this.module.value || undefined;
+  /** The book and the module to search; both undefined for all there is. */
+  get chosenPart() {
+    const { book, module } = this.module.selectedOptions[0]?.dataset ?? {};
+    return { book, module };
   }
 
   offerModules(modules) {
-    const options = modules.map(({ name, label }) => element("option", { value: name }, label || name));
-    this.module.replaceChildren(element("option", { value: "" }, "Whole book"), ...options);
+    const option = ({ name, book, label }) => {
+      const value = book === undefined ? name : `${book}/${name}`;
+      return element("option", { value, "data-module": name, "data-book": book }, label || name);
+    };
+    const books = [...new Set(modules.map(({ book }) => book))].filter((book) => book !== undefined);
+    const groups = books.map((book) =>
+      element(
+        "optgroup",
+        { label: book },
+        element("option", { value: book, "data-book": book }, `All of ${book}`),
+        modules.filter((module) => module.book === book).map(option),
+      ),
+    );
+    const everything = element("option", { value: "" }, books.length > 0 ? "All books" : "Whole book");
+    this.module.replaceChildren(everything, ...(books.length > 0 ? groups : modules.map(option)));
     this.moduleLabel.hidden = modules.length < 2;
   }
 

@@ -9,6 +9,7 @@
 //   data-api          where Docent is; without it, where this script came from
 //   data-title        the name of the panel and its button; "Ask the book"
 //   data-placeholder  the words in the empty question box
+//   data-book         search this one of several books only
 //   data-module       search this part of the book only
 //   data-position     right (default) or left
 //   data-theme        auto (default: html[data-theme], then the system), light or dark
@@ -424,7 +425,7 @@
     try {
       session ??= (await (await send("POST", "sessions", {}, mine.signal)).json()).session_id;
       memory.set("session", session);
-      const asked = { query: turn.query, session_id: session, module: settings.module || undefined, selection: turn.selection ?? undefined };
+      const asked = { query: turn.query, session_id: session, book: settings.book || undefined, module: settings.module || undefined, selection: turn.selection ?? undefined };
       await stream(asked, (event, data) => answering === mine && turn.receive(event, data), mine.signal);
     } catch (problem) {
       if (problem.status === 404) forgetSession();

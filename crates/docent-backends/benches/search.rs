@@ -117,6 +117,7 @@ fn write_book() {
             id: chunks[0].document_id.clone(),
             url: chunks[0].url.clone(),
             title: chunks[0].page_title.clone(),
+            book: String::new(),
             module: chunks[0].module_name.clone(),
             chunks: chunks.len(),
             sections: Default::default(),
@@ -164,7 +165,7 @@ fn hybrid(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(sample_count = 400)]
 fn hybrid_in_one_module(bencher: Bencher<'_, '_>) {
-    measure(bencher, true, true, &Filter { module: Some("module3".into()) });
+    measure(bencher, true, true, &Filter::of_module(Some("module3".into())));
 }
 
 #[divan::bench(sample_count = 400)]

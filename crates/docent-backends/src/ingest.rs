@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use docent_core::chunk::{Chunk, chunk};
 use docent_core::document::{Document, Warning};
@@ -22,11 +23,11 @@ use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::index::parts::{Key, PageRecord, Parts, SourceRecord, key};
+use crate::index::parts::{Key, Labels, PageRecord, Parts, SourceRecord, key};
 use crate::index::shelf::{Published, Shelf};
 use crate::source::site::{self, SiteReport};
 use crate::source::{self, SourceError};
-pub use changes::{Changes, page_record};
+pub use changes::{Change, Changes, PageChange, page_record};
 use journal::Journal;
 
 /// Without an embedder to ask, a token is taken for this many characters.
@@ -50,7 +51,7 @@ pub struct Plan {
 }
 
 /// Hears how far an ingest is.
-pub trait Progress: Sync {
+pub trait Progress: Send + Sync {
     /// A step of the flow begins.
     fn step(&self, name: &str);
     /// So many of so many passages are through the step.
@@ -70,10 +71,15 @@ pub struct Report {
     pub pages: Changes,
     /// What happened to sections.
     pub sections: Changes,
+    /// Which pages came, changed and went; none when nothing was there before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<PageChange>,
     /// Chunks in the book.
     pub chunks: usize,
     /// Chunks embedded by this run.
     pub embedded: usize,
+    /// Their tokens, which is what an embedder that costs money is paid for.
+    pub embedded_tokens: usize,
     /// Chunks whose vectors were there, from the last generation or an interrupted run.
     pub reused: usize,
     /// Of those, the ones an interrupted run had made.
@@ -91,6 +97,47 @@ pub struct Report {
     pub sites: Vec<SiteReport>,
     /// What was not understood or left out.
     pub warnings: Vec<Warning>,
+    /// How long each step took.
+    pub steps: Vec<StepTime>,
+}
+
+/// How long a step took.
+#[derive(Debug, Clone, Serialize)]
+pub struct StepTime {
+    /// What was done.
+    pub name: String,
+    /// How long.
+    pub seconds: f64,
+}
+
+/// Tells of steps, and takes their time.
+struct Steps<'a> {
+    progress: &'a dyn Progress,
+    done: Vec<StepTime>,
+    open: Option<(&'static str, Instant)>,
+}
+
+impl<'a> Steps<'a> {
+    fn new(progress: &'a dyn Progress) -> Self {
+        Self { progress, done: Vec::new(), open: None }
+    }
+
+    fn begin(&mut self, name: &'static str) {
+        self.end();
+        self.progress.step(name);
+        self.open = Some((name, Instant::now()));
+    }
+
+    fn end(&mut self) {
+        if let Some((name, start)) = self.open.take() {
+            self.done.push(StepTime { name: name.to_owned(), seconds: start.elapsed().as_secs_f64() });
+        }
+    }
+
+    fn finish(mut self) -> Vec<StepTime> {
+        self.end();
+        self.done
+    }
 }
 
 /// Why an ingest stopped, sorted by what the caller can do about it. The old generation still answers.
@@ -124,12 +171,13 @@ pub async fn ingest(
 ) -> Result<Report, IngestError> {
     let _lock = lock(folder)?;
 
-    progress.step("reading");
+    let mut steps = Steps::new(progress);
+    steps.begin("reading");
     let book = read_book(plan, folder, progress).await?;
-    let language = plan.language.unwrap_or_else(|| Language::detect(&language_sample(&book.documents)));
+    let language = plan.language.unwrap_or_else(|| Language::detect(&language_sample(&book.volumes)));
 
-    progress.step("cutting");
-    let (chunks, pages) = cut(&book.documents, embedder);
+    steps.begin("cutting");
+    let (chunks, pages) = cut(&book.volumes, embedder);
 
     let id = embedder.map_or_else(EmbedderId::none, |embedder| embedder.id().clone());
     let published = shelf.published().await?;
@@ -139,8 +187,13 @@ pub async fn ingest(
         published: false,
         pages: changes::pages(before, &pages),
         sections: changes::sections(before, &pages),
+        changed: match published {
+            Some(_) => changes::changed_pages(before, &pages),
+            None => Vec::new(),
+        },
         chunks: chunks.len(),
         embedded: 0,
+        embedded_tokens: 0,
         reused: chunks.len(),
         resumed: 0,
         language,
@@ -149,14 +202,16 @@ pub async fn ingest(
         other_files: book.other_files,
         sites: book.sites,
         warnings: book.warnings,
+        steps: Vec::new(),
     };
     if published.as_ref().is_some_and(|before| is_published(before, &pages, &id, language, &plan.sources)) {
+        report.steps = steps.finish();
         return Ok(report);
     }
 
     let vectors = match embedder {
         Some(embedder) => {
-            progress.step("embedding");
+            steps.begin("embedding");
             // Vectors of another embedder say nothing about this one's.
             let known = match published {
                 Some(before) if before.embedder == id => shelf.vectors().await?,
@@ -167,7 +222,7 @@ pub async fn ingest(
         None => Embedded::default(),
     };
 
-    progress.step("building");
+    steps.begin("building");
     let parts = Parts {
         embedder: id,
         language,
@@ -181,6 +236,7 @@ pub async fn ingest(
     };
     report.generation = shelf.publish(&parts, &|done, total| progress.passages(done, total)).await?;
     report.published = true;
+    report.steps = steps.finish();
     // The vectors are in the generation now. Should this fail, they are read once more for nothing.
     let _ = fs::remove_file(journal_path(folder));
     Ok(report)
@@ -206,14 +262,22 @@ fn disk(what: &str, path: &Path, source: io::Error) -> IngestError {
     IndexError::Io { context: format!("{what} {}", path.display()), source }.into()
 }
 
+/// Everything that was read.
 #[derive(Default)]
 struct Book {
-    documents: Vec<Document>,
+    volumes: Vec<Volume>,
     warnings: Vec<Warning>,
     kinds: Vec<String>,
-    labels: std::collections::BTreeMap<String, String>,
+    labels: Labels,
     other_files: std::collections::BTreeMap<String, usize>,
     sites: Vec<SiteReport>,
+}
+
+/// The pages of one source.
+struct Volume {
+    /// What the book is called; empty without a name.
+    name: String,
+    documents: Vec<Document>,
 }
 
 async fn read_book(plan: &Plan, folder: &Path, progress: &dyn Progress) -> Result<Book, IngestError> {
@@ -224,17 +288,24 @@ async fn read_book(plan: &Plan, folder: &Path, progress: &dyn Progress) -> Resul
             true => site::read(source, &plan.limits, folder, progress).await?,
             false => source::read(source)?,
         };
-        // The id of a page of a site is its address, which no other source has.
-        if plan.sources.len() > 1 && !is_site {
-            // Two sources may both have an `index.md`.
-            for document in &mut read.documents {
-                document.id = format!("{}/{}", source.location.trim_end_matches('/'), document.id);
+        // The id of a page of a site is its address, which no other source has; elsewhere two
+        // sources may both have an `index.md`.
+        let above = match &source.name {
+            _ if is_site => None,
+            Some(name) => Some(name.as_str()),
+            None => (plan.sources.len() > 1).then(|| source.location.trim_end_matches('/')),
+        };
+        if let Some(above) = above {
+            let ids = read.documents.iter_mut().map(|document| &mut document.id);
+            for id in ids.chain(read.warnings.iter_mut().map(|warning| &mut warning.path)) {
+                *id = format!("{above}/{id}");
             }
         }
-        book.documents.extend(read.documents);
+        let name = source.name.clone().unwrap_or_default();
+        book.labels.extend(read.labels.into_iter().map(|(module, label)| ((name.clone(), module), label)));
+        book.volumes.push(Volume { name, documents: read.documents });
         book.warnings.extend(read.warnings);
         book.kinds.push(read.kind);
-        book.labels.extend(read.labels);
         book.sites.extend(read.site);
         for (extension, count) in read.other_files {
             *book.other_files.entry(extension).or_default() += count;
@@ -243,7 +314,7 @@ async fn read_book(plan: &Plan, folder: &Path, progress: &dyn Progress) -> Resul
     if let Err(error) = site::forget_others(folder, &plan.sources) {
         tracing::warn!(%error, "pages of other sites could not be removed");
     }
-    if book.documents.is_empty() {
+    if book.volumes.iter().all(|volume| volume.documents.is_empty()) {
         let named: Vec<_> = plan.sources.iter().map(|source| source.location.as_str()).collect();
         return Err(IngestError::NoPages(named.join(", ")));
     }
@@ -251,9 +322,10 @@ async fn read_book(plan: &Plan, folder: &Path, progress: &dyn Progress) -> Resul
 }
 
 /// Prose from all over the book.
-fn language_sample(documents: &[Document]) -> String {
+fn language_sample(volumes: &[Volume]) -> String {
     let mut sample = String::new();
-    let blocks = documents.iter().flat_map(|document| &document.sections).flat_map(|section| &section.blocks);
+    let documents = volumes.iter().flat_map(|volume| &volume.documents);
+    let blocks = documents.flat_map(|document| &document.sections).flat_map(|section| &section.blocks);
     for block in blocks.filter(|block| !block.kind.is_atomic()) {
         if sample.len() > LANGUAGE_SAMPLE {
             break;
@@ -264,16 +336,23 @@ fn language_sample(documents: &[Document]) -> String {
     sample
 }
 
-fn cut(documents: &[Document], embedder: Option<&dyn Embedder>) -> (Vec<Chunk>, Vec<PageRecord>) {
+fn cut(volumes: &[Volume], embedder: Option<&dyn Embedder>) -> (Vec<Chunk>, Vec<PageRecord>) {
     let limit = embedder.map_or(TOKENS_WITHOUT_EMBEDDER, Embedder::max_tokens);
     let count = |text: &str| match embedder {
         Some(embedder) => embedder.count_tokens(text),
         None => text.len().div_ceil(CHARACTERS_PER_TOKEN),
     };
-    let cut: Vec<Vec<Chunk>> = documents.par_iter().map(|document| chunk(document, limit, &count)).collect();
-    let pages =
-        documents.iter().zip(&cut).map(|(document, chunks)| changes::page_record(document, chunks)).collect();
-    (cut.into_iter().flatten().collect(), pages)
+    let documents: Vec<(&str, &Document)> = volumes
+        .iter()
+        .flat_map(|volume| volume.documents.iter().map(|document| (volume.name.as_str(), document)))
+        .collect();
+    let cut_page = |(book, document): &(&str, &Document)| {
+        let mut chunks = chunk(document, limit, &count);
+        chunks.iter_mut().for_each(|chunk| chunk.book_name = (*book).to_owned());
+        (changes::page_record(book, document, &chunks), chunks)
+    };
+    let (pages, chunks): (Vec<PageRecord>, Vec<Vec<Chunk>>) = documents.par_iter().map(cut_page).unzip();
+    (chunks.into_iter().flatten().collect(), pages)
 }
 
 /// Whether this is the book that is published already.
@@ -323,9 +402,10 @@ impl Embedding<'_> {
 
         let mut wanted: Vec<(Key, &str)> = Vec::new();
         let mut asked = std::collections::HashSet::new();
-        for (key, text) in keys.iter().zip(&texts) {
+        for ((key, text), chunk) in keys.iter().zip(&texts).zip(chunks) {
             if !known.contains_key(key) && asked.insert(*key) {
                 wanted.push((*key, text));
+                report.embedded_tokens += chunk.token_count as usize;
             }
         }
         report.embedded = wanted.len();

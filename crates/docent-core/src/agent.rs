@@ -31,6 +31,7 @@ use crate::clock::Clock;
 use crate::embed::Embedder;
 use crate::extract::{MOST_PIECES, Passage, extract};
 use crate::generate::{GenerateError, Generator, Usage};
+use crate::index::{Filter, NoSuchPart};
 use crate::query::{InvalidQuestion, MOST_AGENT_HITS, Question};
 use crate::recent::Recent;
 use crate::retrieve::{Confidence, Hit, RetrieveError, Retrieved, Retriever};
@@ -65,8 +66,8 @@ pub struct Ask {
     pub top_k: usize,
     /// The least score of a passage, 0–1.
     pub threshold: f32,
-    /// Only passages of this module.
-    pub module: Option<String>,
+    /// What it may be answered from.
+    pub filter: Filter,
     /// The conversation it is part of.
     pub session_id: Option<Uuid>,
     /// What was said before, when there is no session to remember it.
@@ -86,9 +87,9 @@ pub enum AskError {
     /// Ask something else.
     #[error(transparent)]
     Invalid(#[from] InvalidQuestion),
-    /// Name another module.
-    #[error("there is no module `{0}` in this book")]
-    NoSuchModule(String),
+    /// Name another book or module.
+    #[error(transparent)]
+    NoSuchPart(#[from] NoSuchPart),
     /// The book cannot be searched.
     #[error(transparent)]
     Retrieve(#[from] RetrieveError),
@@ -116,7 +117,7 @@ struct SearchKey {
     text: String,
     top_k: usize,
     threshold: u32,
-    module: Option<String>,
+    filter: Filter,
     index_version: String,
 }
 
@@ -223,7 +224,7 @@ impl Agent {
             None => None,
         };
         if rewritten.text.is_some() {
-            self.keep_cited(&mut retrieved, &history, asked.module()).await;
+            self.keep_cited(&mut retrieved, &history, asked.filter()).await;
         }
         listener(TurnEvent::Sources(source_chunks(&retrieved.hits)));
 
@@ -286,13 +287,8 @@ impl Agent {
 
     /// The question, if it may be asked.
     async fn question(&self, ask: &Ask) -> Result<Question, AskError> {
-        let module = ask.module.clone();
-        if let Some(module) = &module
-            && !self.retriever.has_module(module).await?
-        {
-            return Err(AskError::NoSuchModule(module.clone()));
-        }
-        Ok(Question::within(MOST_AGENT_HITS, &ask.query, ask.top_k, ask.threshold, module)?)
+        self.retriever.check(&ask.filter).await??;
+        Ok(Question::within(MOST_AGENT_HITS, &ask.query, ask.top_k, ask.threshold, ask.filter.clone())?)
     }
 
     /// Searches, or remembers: the same question of the same book has the same passages.
@@ -301,7 +297,7 @@ impl Agent {
             text: question.text().to_owned(),
             top_k: question.top_k(),
             threshold: question.threshold().to_bits(),
-            module: question.module().map(str::to_owned),
+            filter: question.filter().clone(),
             index_version: self.retriever.version().await?,
         };
         if let Some(known) = self.searches.get(&key) {

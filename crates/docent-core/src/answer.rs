@@ -84,6 +84,9 @@ pub struct Citation {
     pub heading: Option<String>,
     /// Page, anchor and, where a browser can find them, the words.
     pub url: String,
+    /// The book, when an index has several.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub book_name: String,
     /// The part of the book.
     pub module_name: String,
     /// The passage.

@@ -31,6 +31,9 @@ pub struct Chunk {
     pub heading: Option<String>,
     /// The headings above the passage, outermost first.
     pub heading_hierarchy: Vec<String>,
+    /// The book it is from, when an index has several; set by whoever puts them together.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub book_name: String,
     /// The part of the book.
     pub module_name: String,
     /// The passage itself, which quotes are taken from.
@@ -83,6 +86,7 @@ pub fn chunk(document: &Document, limit: usize, count: TokenCounter<'_>) -> Vec<
                 page_title: document.title.clone(),
                 heading: section.hierarchy.last().cloned(),
                 heading_hierarchy: section.hierarchy.clone(),
+                book_name: String::new(),
                 module_name: document.module.clone(),
                 content,
                 token_count: tokens as u32,

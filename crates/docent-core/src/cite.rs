@@ -239,6 +239,7 @@ mod tests {
             page_title: "Nodes [new]".into(),
             heading: Some("Names".into()),
             url: "https://book.org/n#names".into(),
+            book_name: String::new(),
             module_name: "m".into(),
             chunk_id: String::new(),
             quote: String::new(),

@@ -46,6 +46,9 @@ pub struct PageOutline {
     pub url: String,
     /// Its title.
     pub title: String,
+    /// The book, when there are several.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub book_name: String,
     /// The part of the book.
     pub module_name: String,
     /// Its sections that have text, in order.
@@ -71,6 +74,7 @@ impl PageOutline {
                     document_id: chunk.document_id.clone(),
                     url: chunk.url.split('#').next().unwrap_or_default().to_owned(),
                     title: chunk.title().to_owned(),
+                    book_name: chunk.book_name.clone(),
                     module_name: chunk.module_name.clone(),
                     sections: Vec::new(),
                 });
@@ -99,10 +103,53 @@ pub struct IndexQuery<'a> {
 }
 
 /// Restricts a search.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Filter {
+    /// Only chunks of this book.
+    pub book: Option<String>,
     /// Only chunks of this module.
     pub module: Option<String>,
+}
+
+impl Filter {
+    /// Only chunks of this module, if one is named.
+    pub fn of_module(module: Option<String>) -> Self {
+        Self { book: None, module }
+    }
+
+    /// Whether nothing is left out.
+    pub fn is_open(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a chunk may be found.
+    pub fn admits(&self, chunk: &Chunk) -> bool {
+        self.book.as_ref().is_none_or(|book| chunk.book_name == *book)
+            && self.module.as_ref().is_none_or(|module| chunk.module_name == *module)
+    }
+}
+
+/// What was asked for and is not in the index.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NoSuchPart {
+    /// Name another book.
+    #[error("there is no book `{name}` here")]
+    Book {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// Name another module.
+    #[error("there is no module `{name}` in {}", .book.as_ref().map_or("this book".to_owned(), |book| format!("the book `{book}`")))]
+    Module {
+        /// What was asked for.
+        name: String,
+        /// In which of several books.
+        book: Option<String>,
+        /// What there is.
+        known: Vec<String>,
+    },
 }
 
 /// A chunk found, with the score of one ranking.
@@ -141,12 +188,39 @@ pub struct Description {
     /// How many chunks.
     pub chunks: usize,
     /// Pages and chunks by module, in name order.
-    pub modules: BTreeMap<String, Module>,
+    pub modules: Modules,
+    /// The same for each book that has a name; none when there is only one book.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub books: BTreeMap<String, Modules>,
     /// The sources it was made from.
     pub sources: Vec<String>,
     /// When it was published, RFC 3339.
     pub created_at: String,
 }
+
+impl Description {
+    /// Whether there is what a filter asks for.
+    pub fn check(&self, filter: &Filter) -> Result<(), NoSuchPart> {
+        let modules = match &filter.book {
+            None => &self.modules,
+            Some(book) => self.books.get(book).ok_or_else(|| NoSuchPart::Book {
+                name: book.clone(),
+                known: self.books.keys().cloned().collect(),
+            })?,
+        };
+        match &filter.module {
+            Some(module) if !modules.contains_key(module) => Err(NoSuchPart::Module {
+                name: module.clone(),
+                book: filter.book.clone(),
+                known: modules.keys().cloned().collect(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Modules by name.
+pub type Modules = BTreeMap<String, Module>;
 
 /// A part of the book.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,8 @@
 
 use thiserror::Error;
 
+use crate::index::Filter;
+
 /// The longest question, in characters after trimming.
 pub const LONGEST_QUESTION: usize = 1000;
 /// The most hits a search returns.
@@ -21,7 +23,7 @@ pub struct Question {
     text: String,
     top_k: usize,
     threshold: f32,
-    module: Option<String>,
+    filter: Filter,
 }
 
 /// Why a question may not be asked. The messages are shown to readers as they are.
@@ -48,13 +50,8 @@ pub enum InvalidQuestion {
 
 impl Question {
     /// Checks the limits of a search and trims the text.
-    pub fn new(
-        text: &str,
-        top_k: usize,
-        threshold: f32,
-        module: Option<String>,
-    ) -> Result<Self, InvalidQuestion> {
-        Self::within(MOST_HITS, text, top_k, threshold, module)
+    pub fn new(text: &str, top_k: usize, threshold: f32, filter: Filter) -> Result<Self, InvalidQuestion> {
+        Self::within(MOST_HITS, text, top_k, threshold, filter)
     }
 
     /// The same where at most `most` hits are allowed.
@@ -63,7 +60,7 @@ impl Question {
         text: &str,
         top_k: usize,
         threshold: f32,
-        module: Option<String>,
+        filter: Filter,
     ) -> Result<Self, InvalidQuestion> {
         let text = text.trim();
         let length = text.chars().count();
@@ -79,7 +76,7 @@ impl Question {
         if !(0.0..=1.0).contains(&threshold) {
             return Err(InvalidQuestion::Threshold(threshold.to_string()));
         }
-        Ok(Self { text: text.to_owned(), top_k, threshold, module })
+        Ok(Self { text: text.to_owned(), top_k, threshold, filter })
     }
 
     /// The same question in other words, which may be longer than a reader's.
@@ -102,9 +99,9 @@ impl Question {
         self.threshold
     }
 
-    /// Only hits of this module.
-    pub fn module(&self) -> Option<&str> {
-        self.module.as_deref()
+    /// What may be found.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
     }
 }
 
@@ -113,7 +110,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, top_k: usize, threshold: f32, expected: &str) {
-        let error = Question::new(text, top_k, threshold, None).unwrap_err();
+        let error = Question::new(text, top_k, threshold, Filter::default()).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
 
@@ -129,6 +126,6 @@ mod tests {
 
     #[test]
     fn the_longest_question_is_counted_in_characters() {
-        assert!(Question::new(&"é".repeat(1000), 100, 1.0, None).is_ok());
+        assert!(Question::new(&"é".repeat(1000), 100, 1.0, Filter::default()).is_ok());
     }
 }

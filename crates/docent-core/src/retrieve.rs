@@ -17,7 +17,7 @@ use crate::chunk::Chunk;
 use crate::clock::Clock;
 use crate::embed::{EmbedError, Embedder, Purpose, Vector};
 use crate::fuse::{Fused, Weights, fuse};
-use crate::index::{Candidates, Description, Filter, Index, IndexError, IndexQuery, PageOutline};
+use crate::index::{Candidates, Description, Filter, Index, IndexError, IndexQuery, NoSuchPart, PageOutline};
 use crate::language::Language;
 use crate::query::Question;
 use crate::relevance::{Calibration, Signals};
@@ -176,9 +176,12 @@ impl Retriever {
         Ok(self.index.version().await?)
     }
 
-    /// Whether the book has a module of this name.
-    pub async fn has_module(&self, name: &str) -> Result<bool, RetrieveError> {
-        Ok(self.describe().await?.modules.contains_key(name))
+    /// Whether there is what a filter asks for.
+    pub async fn check(&self, filter: &Filter) -> Result<Result<(), NoSuchPart>, RetrieveError> {
+        if filter.is_open() {
+            return Ok(Ok(()));
+        }
+        Ok(self.describe().await?.check(filter))
     }
 
     /// Every page with its sections.
@@ -211,9 +214,9 @@ impl Retriever {
         question: &Question,
         vector: Option<&[f32]>,
     ) -> Result<Candidates, RetrieveError> {
-        let filter = Filter { module: question.module().map(str::to_owned) };
+        let filter = question.filter();
         let depth = self.settings.depth.max(question.top_k());
-        Ok(self.index.search(&IndexQuery { text: question.text(), vector, filter: &filter, depth }).await?)
+        Ok(self.index.search(&IndexQuery { text: question.text(), vector, filter, depth }).await?)
     }
 
     async fn place(&self, question: &Question, ranking: Vec<Fused>) -> Vec<Placed> {
@@ -309,7 +312,7 @@ mod tests {
     }
 
     async fn found(retriever: &Retriever, text: &str, top_k: usize, threshold: f32) -> Retrieved {
-        retriever.search(&Question::new(text, top_k, threshold, None).unwrap()).await.unwrap()
+        retriever.search(&Question::new(text, top_k, threshold, Filter::default()).unwrap()).await.unwrap()
     }
 
     fn names(retrieved: &Retrieved) -> Vec<String> {

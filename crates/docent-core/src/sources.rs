@@ -26,6 +26,9 @@ pub struct SourceChunk {
     pub heading_hierarchy: Vec<String>,
     /// Title and headings in one line.
     pub breadcrumb: String,
+    /// The book, when an index has several.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub book_name: String,
     /// The part of the book.
     pub module_name: String,
     /// The page without its extension.
@@ -54,6 +57,7 @@ impl SourceChunk {
             heading: chunk.heading.clone(),
             heading_hierarchy: chunk.heading_hierarchy.clone(),
             breadcrumb: chunk.breadcrumb(),
+            book_name: chunk.book_name.clone(),
             module_name: chunk.module_name.clone(),
             chapter_id: chapter_id(&chunk.document_id).to_owned(),
             chunk_id: chunk.id.to_string(),

@@ -17,7 +17,7 @@ use crate::chunk::Chunk;
 use crate::clock::Clock;
 use crate::embed::{EmbedError, Embedder, EmbedderId, Purpose, Vector};
 use crate::index::{
-    Candidate, Candidates, Description, Filter, Index, IndexError, IndexQuery, Module, PageOutline,
+    Candidate, Candidates, Description, Filter, Index, IndexError, IndexQuery, Module, Modules, PageOutline,
 };
 use crate::language::Language;
 use crate::rerank::{RerankError, Reranker};
@@ -34,6 +34,7 @@ pub fn chunk(page: &str, index: u32, content: &str) -> Chunk {
         page_title: page.to_owned(),
         heading: None,
         heading_hierarchy: Vec::new(),
+        book_name: String::new(),
         module_name: "m".to_owned(),
         content: content.to_owned(),
         token_count: content.split_whitespace().count() as u32,
@@ -124,12 +125,10 @@ impl MemoryIndex {
     }
 
     fn ranked(&self, filter: &Filter, depth: usize, score: impl Fn(&Chunk, &[f32]) -> f32) -> Vec<Candidate> {
-        let allowed =
-            |chunk: &Chunk| filter.module.as_ref().is_none_or(|module| chunk.module_name == *module);
         let mut candidates: Vec<Candidate> = self
             .chunks
             .iter()
-            .filter(|(chunk, _)| allowed(chunk))
+            .filter(|(chunk, _)| filter.admits(chunk))
             .map(|(chunk, vector)| Candidate { chunk: chunk.clone(), score: score(chunk, vector) })
             .collect();
         candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
@@ -170,12 +169,18 @@ impl Index for MemoryIndex {
     }
 
     async fn describe(&self) -> Result<Description, IndexError> {
-        let mut modules = std::collections::BTreeMap::<String, Module>::new();
+        let mut modules = Modules::new();
+        let mut books = std::collections::BTreeMap::<String, Modules>::new();
         let mut pages = std::collections::BTreeSet::new();
         for (chunk, _) in &self.chunks {
-            let size = modules.entry(chunk.module_name.clone()).or_default();
-            size.chunks += 1;
-            size.pages += usize::from(pages.insert(&chunk.document_id));
+            let is_new = pages.insert(&chunk.document_id);
+            let book =
+                (!chunk.book_name.is_empty()).then(|| books.entry(chunk.book_name.clone()).or_default());
+            for modules in book.into_iter().chain([&mut modules]) {
+                let size = modules.entry(chunk.module_name.clone()).or_default();
+                size.chunks += 1;
+                size.pages += usize::from(is_new);
+            }
         }
         Ok(Description {
             version: "memory".to_owned(),
@@ -184,6 +189,7 @@ impl Index for MemoryIndex {
             pages: pages.len(),
             chunks: self.chunks.len(),
             modules,
+            books,
             sources: Vec::new(),
             created_at: String::new(),
         })
@@ -200,6 +206,8 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
         chunk("pasta", 0, "Boil the water, add salt."),
     ];
     chunks[3].module_name = "kitchen".to_owned();
+    chunks[2].book_name = "robots".to_owned();
+    chunks[3].book_name = "food".to_owned();
     let with_vectors = |chunk: &Chunk| (chunk.clone(), LetterEmbedder::vector(&chunk.embedded_text()));
     let index = make(chunks.iter().map(with_vectors).collect()).await;
     let everything = Filter::default();
@@ -237,13 +245,19 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     // Depth and module bound both rankings.
     let found = search("a node or a topic", Some(&vector), &everything, 1).await.unwrap();
     assert_eq!((found.lexical.len(), found.dense.len()), (1, 1));
-    let kitchen = Filter { module: Some("kitchen".to_owned()) };
+    let kitchen = Filter::of_module(Some("kitchen".to_owned()));
     let found = search("water node", Some(&vector), &kitchen, 10).await.unwrap();
     assert_eq!(
         (pages(&found.lexical), pages(&found.dense)),
         (vec!["pasta/0".to_owned()], vec!["pasta/0".to_owned()])
     );
-    let nowhere = Filter { module: Some("nowhere".to_owned()) };
+    let books = [("robots", None, 1), ("robots", Some("m"), 1), ("food", Some("m"), 0), ("nowhere", None, 0)];
+    for (book, module, expected) in books {
+        let filter = Filter { book: Some(book.to_owned()), module: module.map(str::to_owned) };
+        let found = search("node topic", Some(&vector), &filter, 10).await.unwrap();
+        assert_eq!((found.lexical.len(), found.dense.len()), (expected, expected), "{filter:?}");
+    }
+    let nowhere = Filter::of_module(Some("nowhere".to_owned()));
     let found = search("node", Some(&vector), &nowhere, 10).await.unwrap();
     assert!(found.lexical.is_empty() && found.dense.is_empty());
 
@@ -277,7 +291,11 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     // It says what it holds.
     let description = index.describe().await.unwrap();
     assert_eq!((description.pages, description.chunks), (3, 4));
-    assert_eq!(description.modules["kitchen"], Module { label: None, pages: 1, chunks: 1 });
+    let kitchen = Module { label: None, pages: 1, chunks: 1 };
+    assert_eq!(description.modules["kitchen"], kitchen);
+    let books: Vec<_> = description.books.into_iter().collect();
+    assert_eq!(books[0], ("food".to_owned(), Modules::from([("kitchen".to_owned(), kitchen)])));
+    assert_eq!((books.len(), &*books[1].0, books[1].1["m"].pages), (2, "robots", 1));
 }
 
 #[cfg(test)]

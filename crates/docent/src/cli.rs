@@ -1,10 +1,12 @@
 //! The command line as it is declared; `settings.rs` resolves what it means.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use docent_core::index::Filter;
 
-use crate::settings::IndexKind;
+use crate::settings::{IndexKind, period};
 
 /// A tutor that lives in a book: finds, in a textbook or a documentation site, the passages that answer a question.
 #[derive(Debug, Parser)]
@@ -79,7 +81,7 @@ pub enum Command {
     Key(Key),
     /// Show what is in the index
     Status,
-    /// List the modules of the book
+    /// List the modules of the book, or of each book
     Modules,
     /// Check the configuration, the files and the model, and say what to do
     Doctor,
@@ -95,18 +97,21 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct Ingest {
     /// Folders, files, the address of a site, of its sitemap or llms.txt, or a corpus.jsonl[.gz];
-    /// together they are the whole book [default: those of last time]
+    /// together they are the whole book [default: the [[sources]] of docent.toml, or those of last time]
     #[arg(value_name = "SOURCE")]
     pub sources: Vec<String>,
     /// Where the folder is published, for links: `https://example.org/docs`
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", requires = "sources")]
     pub base_url: Option<String>,
     /// The generator whose rules make addresses [default: detected]
-    #[arg(long, value_name = "NAME", value_parser = ["docusaurus", "mdbook", "sphinx", "plain"])]
+    #[arg(long, value_name = "NAME", requires = "sources", value_parser = ["docusaurus", "mdbook", "sphinx", "asciidoctor", "plain"])]
     pub layout: Option<String>,
     /// The book's language, as a two-letter code [default: detected]
     #[arg(long, value_name = "CODE")]
     pub language: Option<String>,
+    /// Stay, and read the folders again whenever their files change
+    #[arg(long)]
+    pub watch: bool,
     /// How sites are read.
     #[command(flatten)]
     pub site: Site,
@@ -141,6 +146,23 @@ pub struct Export {
     pub to: IndexKind,
 }
 
+/// What `search`, `ask` and `chat` look at.
+#[derive(Debug, Clone, Args)]
+pub struct Part {
+    /// Only passages of this book, where there are several
+    #[arg(long, short, value_name = "NAME")]
+    pub book: Option<String>,
+    /// Only passages of this module
+    #[arg(long, short, value_name = "NAME")]
+    pub module: Option<String>,
+}
+
+impl From<Part> for Filter {
+    fn from(part: Part) -> Self {
+        Self { book: part.book, module: part.module }
+    }
+}
+
 /// `docent search`
 #[derive(Debug, Args)]
 pub struct Search {
@@ -150,9 +172,9 @@ pub struct Search {
     /// How many passages, 1 to 100 [default: 5]
     #[arg(long, short = 'k', value_name = "N")]
     pub top_k: Option<usize>,
-    /// Only passages of this module
-    #[arg(long, short, value_name = "NAME")]
-    pub module: Option<String>,
+    /// Which part of the index.
+    #[command(flatten)]
+    pub part: Part,
     /// Only passages with at least this score, 0.0 to 1.0 [default: 0.0]
     #[arg(long, value_name = "SCORE")]
     pub threshold: Option<f32>,
@@ -167,9 +189,9 @@ pub struct Ask {
     /// Continue this conversation, or `new` for a new one
     #[arg(long, short, value_name = "ID")]
     pub session: Option<String>,
-    /// Only passages of this module
-    #[arg(long, short, value_name = "NAME")]
-    pub module: Option<String>,
+    /// Which part of the index.
+    #[command(flatten)]
+    pub part: Part,
     /// How many passages to answer from, 1 to 10 [default: 5]
     #[arg(long, short = 'k', value_name = "N")]
     pub top_k: Option<usize>,
@@ -184,9 +206,9 @@ pub struct Chat {
     /// Continue this conversation [default: a new one]
     #[arg(long, short, value_name = "ID")]
     pub session: Option<String>,
-    /// Only passages of this module
-    #[arg(long, short, value_name = "NAME")]
-    pub module: Option<String>,
+    /// Which part of the index.
+    #[command(flatten)]
+    pub part: Part,
 }
 
 /// `docent sessions`
@@ -246,6 +268,9 @@ pub struct Serve {
     /// Listen here [default: 127.0.0.1:8080]
     #[arg(long, short, value_name = "ADDR")]
     pub listen: Option<String>,
+    /// Read the book's sources again this often: 30m, 6h, 1d [default: never]
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    pub every: Option<Duration>,
 }
 
 /// `docent report`

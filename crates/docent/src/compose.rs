@@ -16,13 +16,13 @@ use docent_backends::session::sql::{Examination, Place, SqlSessions};
 use docent_core::agent::{Agent, AskError};
 use docent_core::embed::{EmbedError, Embedder, EmbedderId};
 use docent_core::generate::Generator;
-use docent_core::index::{Description, Index, IndexError};
+use docent_core::index::{Description, Index, IndexError, NoSuchPart};
 use docent_core::log::TurnLog;
 use docent_core::rerank::{RerankError, Reranker};
 use docent_core::retrieve::{RetrieveError, Retriever};
 use docent_core::session::{SessionError, SessionStore};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, nearest};
 use crate::http::read::Readable;
 use crate::output::{FAINT, Output};
 use crate::sample;
@@ -354,12 +354,33 @@ pub fn session_failure(error: SessionError) -> Failure {
 pub fn ask_failure(error: AskError) -> Failure {
     match error {
         AskError::Invalid(error) => Failure::usage(error),
-        AskError::NoSuchModule(_) => Failure::usage(error).hint("`docent modules` shows those there are"),
+        AskError::NoSuchPart(error) => no_such_part(error),
         AskError::Retrieve(error) => retrieve_failure(error),
         AskError::Session(error) => session_failure(error),
         other => Failure::new(Exit::Failed, other),
     }
 }
+
+/// A book or module that is not there is a slip; names the one that was meant.
+pub fn no_such_part(error: NoSuchPart) -> Failure {
+    let failure = Failure::usage(&error);
+    let (name, known, what) = match error {
+        NoSuchPart::Module { name, known, .. } => (name, known, "modules"),
+        NoSuchPart::Book { name, known } => (name, known, "books"),
+    };
+    match nearest(&name, known.iter().map(String::as_str)) {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None if known.is_empty() => failure.hint("the index has one book, without a name"),
+        None if known.len() > MOST_NAMED => {
+            let some = known[..MOST_NAMED].join(", ");
+            failure.hint(format!("its {what} are {some} and others; `docent modules` shows all"))
+        }
+        None => failure.hint(format!("its {what} are {}", known.join(", "))),
+    }
+}
+
+/// Names in a hint.
+const MOST_NAMED: usize = 12;
 
 /// An index error as the user sees it.
 pub fn index_failure(error: IndexError) -> Failure {
@@ -369,7 +390,7 @@ pub fn index_failure(error: IndexError) -> Failure {
             Failure { exit: Exit::NotConfigured, ..failure }.hint("run `docent ingest FOLDER`")
         }
         IndexError::Damaged(_) | IndexError::OtherFormat { .. } => {
-            failure.hint("run `docent ingest` with the book's sources to build it again")
+            failure.hint("`docent ingest` reads the same sources again and builds it anew")
         }
         IndexError::Unavailable(_) => Failure { exit: Exit::Unavailable, ..failure },
         IndexError::Unusable(_) | IndexError::Gone(_) => Failure { exit: Exit::NotConfigured, ..failure },

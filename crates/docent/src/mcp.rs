@@ -19,7 +19,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use docent_core::agent::{Agent, Ask, AskError};
 use docent_core::answer::AgentResponse;
-use docent_core::index::{IndexError, PageOutline};
+use docent_core::index::{Filter, IndexError, PageOutline};
 use docent_core::query::{DEFAULT_HITS, MOST_TOOL_HITS, Question};
 use docent_core::retrieve::{Confidence, RetrieveError, Retriever};
 use docent_core::sources::SearchResponse;
@@ -29,7 +29,8 @@ use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde::Serialize;
 
-use crate::commands::search::check_module;
+use crate::commands::search::part;
+use crate::compose;
 use crate::exit::{Exit, Failure};
 use lines::Lines;
 use pages::Page;
@@ -66,7 +67,7 @@ impl Answers for Agent {
     async fn answer(&self, ask: Ask) -> Result<AgentResponse, Failure> {
         self.ask(&ask, &|_| {}).await.map_err(|error| match error {
             AskError::Retrieve(error) => unavailable(error),
-            AskError::Invalid(_) | AskError::NoSuchModule(_) => Failure::usage(error),
+            AskError::Invalid(_) | AskError::NoSuchPart(_) => Failure::usage(error),
             other => internal(other),
         })
     }
@@ -223,10 +224,10 @@ impl Shelf {
     }
 
     async fn search(&self, asked: SearchBook) -> Result<CallToolResult, Failure> {
-        self.check_module(asked.module.as_deref()).await?;
+        let filter = self.filter(asked.book, asked.module).await?;
         let top_k = asked.top_k.unwrap_or(DEFAULT_HITS);
         let threshold = asked.threshold.unwrap_or(0.0);
-        let question = Question::within(MOST_TOOL_HITS, &asked.query, top_k, threshold, asked.module)
+        let question = Question::within(MOST_TOOL_HITS, &asked.query, top_k, threshold, filter)
             .map_err(Failure::usage)?;
         let retrieved = self.retriever.search(&question).await.map_err(unavailable)?;
         let response = SearchResponse::new(question.text(), &retrieved);
@@ -234,11 +235,11 @@ impl Shelf {
     }
 
     async fn ask(&self, asked: AskBook) -> Result<CallToolResult, Failure> {
-        self.check_module(asked.module.as_deref()).await?;
+        let filter = self.filter(asked.book, asked.module).await?;
         let ask = Ask {
             query: asked.question,
             top_k: asked.top_k.unwrap_or(DEFAULT_HITS),
-            module: asked.module,
+            filter,
             include_sources: true,
             ..Ask::default()
         };
@@ -263,10 +264,11 @@ impl Shelf {
         self.retriever.outline().await.map_err(unavailable)
     }
 
-    async fn check_module(&self, module: Option<&str>) -> Result<(), Failure> {
-        let Some(module) = module else { return Ok(()) };
-        let book = self.retriever.describe().await.map_err(unavailable)?;
-        check_module(module, book.modules.keys().map(String::as_str))
+    /// What may be found, if there is such a part.
+    async fn filter(&self, book: Option<String>, module: Option<String>) -> Result<Filter, Failure> {
+        let filter = Filter { book, module };
+        self.retriever.check(&filter).await.map_err(unavailable)?.map_err(compose::no_such_part)?;
+        Ok(filter)
     }
 }
 
@@ -288,7 +290,7 @@ fn passages(response: &SearchResponse) -> String {
             "{}. {} [{}] {:.2}\n{}\n{}\n\n",
             chunk.position,
             chunk.breadcrumb,
-            chunk.module_name,
+            part(&chunk.book_name, &chunk.module_name),
             chunk.similarity_score,
             chunk.url,
             chunk.content

@@ -58,6 +58,11 @@ impl Output {
         self.line(text)
     }
 
+    /// An object as JSON in one line.
+    pub fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
+        self.line(serde_json::to_string(value).map_err(anyhow::Error::from)?)
+    }
+
     /// Something the user should know.
     pub fn note(&self, text: impl std::fmt::Display) {
         if !self.quiet {

@@ -5,11 +5,11 @@
 //! Invariant: `vectors.bin` belongs to the text of `sample-book/`; a test embeds the book
 //! and compares.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use docent_backends::index::embedded::EmbeddedIndex;
 use docent_backends::index::embedded::build::build_in_memory;
-use docent_backends::index::parts::{Key, Parts, key};
+use docent_backends::index::parts::{Key, Labels, Parts, key};
 use docent_backends::ingest::page_record;
 use docent_core::chunk::{Chunk, chunk};
 use docent_core::document::Document;
@@ -33,7 +33,7 @@ pub fn index(embedder: Option<&dyn Embedder>, counter: &dyn Embedder) -> Result<
     let documents = documents();
     let cut: Vec<Vec<Chunk>> = documents.iter().map(|document| cut(document, counter)).collect();
     let pages: Vec<_> =
-        documents.iter().zip(&cut).map(|(document, chunks)| page_record(document, chunks)).collect();
+        documents.iter().zip(&cut).map(|(document, chunks)| page_record("", document, chunks)).collect();
     let chunks: Vec<Chunk> = cut.into_iter().flatten().collect();
     let shipped = embedder.and_then(|embedder| shipped_rows(&chunks, embedder.id()));
     let (id, rows, keys) = match (embedder, shipped) {
@@ -73,11 +73,11 @@ fn documents() -> Vec<Document> {
 }
 
 /// What the book calls its modules.
-fn labels() -> BTreeMap<String, String> {
+fn labels() -> Labels {
     let label = |folder: &Dir<'static>| {
         let name = folder.path().to_str()?;
         let file = folder.get_file(format!("{name}/_category_.json"))?;
-        Some((name.to_owned(), category_label(file.contents_utf8()?)?))
+        Some(((String::new(), name.to_owned()), category_label(file.contents_utf8()?)?))
     };
     BOOK.dirs().filter_map(label).collect()
 }

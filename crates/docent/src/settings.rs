@@ -8,10 +8,12 @@ mod embedding;
 mod index;
 mod serving;
 mod site;
+mod sources;
 
 use std::path::{Path, PathBuf};
 
 use docent_core::fuse::Weights;
+use docent_core::layout::Layout;
 use docent_core::query::{DEFAULT_HITS, MOST_HITS};
 use docent_core::retrieve;
 use figment::Figment;
@@ -24,8 +26,9 @@ use crate::exit::{Exit, Failure, nearest};
 pub use answering::{Agent, Generator, Sessions, SessionsKind};
 pub use embedding::{Embedder, EmbedderKind, Reranker, RerankerKind};
 pub use index::{Index, IndexKind, Qdrant};
-pub use serving::{LogFormat, Rights, Serve};
+pub use serving::{LogFormat, Rights, Serve, period};
 pub use site::Site;
+pub use sources::Source;
 
 /// Everything that can be set.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -35,6 +38,8 @@ pub struct Settings {
     pub data_dir: Option<PathBuf>,
     /// About the book.
     pub book: Book,
+    /// What it is made from.
+    pub sources: Vec<Source>,
     /// How sites are read.
     pub site: Site,
     /// What turns text into vectors.
@@ -171,6 +176,8 @@ impl Settings {
         let mut settings: Self = figment.extract().map_err(|error| explain(&error, &file))?;
         settings.sessions.or_database_url();
         settings.check()?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        settings.sources.iter_mut().for_each(|source| source.anchor(folder));
         Ok(settings)
     }
 
@@ -217,6 +224,11 @@ impl Settings {
         self.sessions.check()?;
         if let Some(attempts) = self.generator.attempts.filter(|attempts| !(1..=10).contains(attempts)) {
             return Err(out_of_range("generator.attempts", "1 and 10", attempts));
+        }
+        sources::check(&self.sources)?;
+        let layouts = self.sources.iter().filter_map(|source| source.layout.as_ref());
+        for layout in layouts.chain(&self.book.layout) {
+            layout.parse::<Layout>().map_err(|error| Failure::new(Exit::NotConfigured, error))?;
         }
         self.site.check()?;
         self.embedder.check()?;

@@ -1,10 +1,10 @@
 //! A whole book on its way into an index, whichever index that is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use docent_core::chunk::Chunk;
 use docent_core::embed::EmbedderId;
-use docent_core::index::Module;
+use docent_core::index::Modules;
 use docent_core::language::Language;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
@@ -32,8 +32,8 @@ pub struct Parts<'a> {
     pub vectors: &'a [f32],
     /// What each vector was made from; empty without an embedder.
     pub keys: &'a [Key],
-    /// What the author calls the modules, by name.
-    pub labels: BTreeMap<String, String>,
+    /// What the author calls the modules.
+    pub labels: Labels,
     /// Where the book came from.
     pub sources: Vec<SourceRecord>,
     /// When, RFC 3339.
@@ -42,15 +42,37 @@ pub struct Parts<'a> {
 
 impl Parts<'_> {
     /// Pages and chunks by module, with what the author calls it.
-    pub fn modules(&self) -> BTreeMap<String, Module> {
-        let mut modules: BTreeMap<String, Module> = BTreeMap::new();
-        for page in self.pages {
+    pub fn modules(&self) -> Modules {
+        self.modules_of(self.pages.iter())
+    }
+
+    /// The same for each book that has a name.
+    pub fn books(&self) -> BTreeMap<String, Modules> {
+        let names: BTreeSet<&str> = self.pages.iter().map(|page| page.book.as_str()).collect();
+        let named = names.into_iter().filter(|name| !name.is_empty());
+        named
+            .map(|name| {
+                (name.to_owned(), self.modules_of(self.pages.iter().filter(|page| page.book == name)))
+            })
+            .collect()
+    }
+
+    fn modules_of<'p>(&self, pages: impl Iterator<Item = &'p PageRecord>) -> Modules {
+        let mut modules = Modules::new();
+        for page in pages {
             let module = modules.entry(page.module.clone()).or_default();
-            module.label = self.labels.get(&page.module).cloned();
+            if module.label.is_none() {
+                module.label = self.label(page).cloned();
+            }
             module.pages += 1;
             module.chunks += page.chunks;
         }
         modules
+    }
+
+    /// What the author calls the module of a page.
+    pub fn label(&self, page: &PageRecord) -> Option<&String> {
+        self.labels.get(&(page.book.clone(), page.module.clone()))
     }
 
     /// The vector of a row; none without an embedder.
@@ -76,7 +98,7 @@ pub struct WholeBook {
     /// What each vector was made from.
     pub keys: Vec<Key>,
     /// What the author calls the modules.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Labels,
     /// Where the book came from.
     pub sources: Vec<SourceRecord>,
     /// When it was published.
@@ -100,15 +122,28 @@ impl WholeBook {
     }
 }
 
-/// What the author calls modules, by their names.
-pub fn labels(modules: &BTreeMap<String, Module>) -> BTreeMap<String, String> {
-    let named = modules.iter().filter_map(|(name, module)| Some((name.clone(), module.label.clone()?)));
-    named.collect()
+/// What the author calls modules, by book (nothing when it has no name) and module.
+pub type Labels = BTreeMap<(String, String), String>;
+
+/// The labels that an index remembers.
+pub fn labels(modules: &Modules, books: &BTreeMap<String, Modules>) -> Labels {
+    let unnamed = String::new();
+    let all = books.iter().chain([(&unnamed, modules)]);
+    let label = |(book, modules): (&String, &Modules)| -> Labels {
+        let labels = modules
+            .iter()
+            .filter_map(|(name, module)| Some(((book.clone(), name.clone()), module.label.clone()?)));
+        labels.collect()
+    };
+    all.flat_map(label).collect()
 }
 
 /// A source as it was given, so that `ingest` alone can read it again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceRecord {
+    /// What the book is called, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The folder, file or address.
     pub location: String,
     /// Where it is published.
@@ -151,6 +186,9 @@ pub struct PageRecord {
     pub url: String,
     /// Its title.
     pub title: String,
+    /// The book it is of, when it has a name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub book: String,
     /// Its module.
     pub module: String,
     /// Its chunks: they are rows, in order.
@@ -175,6 +213,7 @@ pub(crate) mod made {
                     id: chunk.document_id.clone(),
                     url: chunk.url.clone(),
                     title: chunk.page_title.clone(),
+                    book: chunk.book_name.clone(),
                     module: chunk.module_name.clone(),
                     chunks: 1,
                     sections: BTreeMap::from([("0".to_owned(), chunk.content.clone())]),
@@ -188,7 +227,7 @@ pub(crate) mod made {
             keys: &(1..=chunks.len() as u128).collect::<Vec<_>>(),
             chunks: &chunks,
             vectors: &vectors.concat(),
-            labels: BTreeMap::from([("m".to_owned(), "Module M".to_owned())]),
+            labels: Labels::from([((String::new(), "m".to_owned()), "Module M".to_owned())]),
             sources: Vec::new(),
             created_at: "2026-01-01T00:00:00Z".into(),
         })

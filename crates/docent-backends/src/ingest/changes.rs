@@ -1,6 +1,6 @@
 //! What changed between two generations of a book.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use docent_core::chunk::Chunk;
 use docent_core::document::Document;
@@ -22,8 +22,29 @@ pub struct Changes {
     pub unchanged: usize,
 }
 
+/// A page that is not as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PageChange {
+    /// Its id.
+    pub page: String,
+    /// What happened to it.
+    pub change: Change,
+}
+
+/// What happened to a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    /// It is new.
+    Added,
+    /// It has other words.
+    Changed,
+    /// It is gone.
+    Removed,
+}
+
 /// A page and the hashes of its sections.
-pub fn page_record(document: &Document, chunks: &[Chunk]) -> PageRecord {
+pub fn page_record(book: &str, document: &Document, chunks: &[Chunk]) -> PageRecord {
     let mut hashers: BTreeMap<String, Xxh3Default> = BTreeMap::new();
     for chunk in chunks {
         let hasher = hashers.entry(section_name(document, chunk)).or_default();
@@ -34,6 +55,7 @@ pub fn page_record(document: &Document, chunks: &[Chunk]) -> PageRecord {
         id: document.id.clone(),
         url: document.url.clone(),
         title: document.title.clone(),
+        book: book.to_owned(),
         module: document.module.clone(),
         chunks: chunks.len(),
         sections: hashers
@@ -57,6 +79,18 @@ pub fn pages(before: &[PageRecord], after: &[PageRecord]) -> Changes {
     let old: HashMap<_, _> = before.iter().map(|page| (&page.id, page)).collect();
     let new: HashMap<_, _> = after.iter().map(|page| (&page.id, page)).collect();
     compare(&old, &new)
+}
+
+/// The pages that are not as they were, in the order of the book; those that went come last.
+pub fn changed_pages(before: &[PageRecord], after: &[PageRecord]) -> Vec<PageChange> {
+    let old: HashMap<_, _> = before.iter().map(|page| (&page.id, page)).collect();
+    let new: HashSet<_> = after.iter().map(|page| &page.id).collect();
+    let present = after.iter().filter_map(|page| match old.get(&page.id) {
+        None => Some((page, Change::Added)),
+        Some(before) => (*before != page).then_some((page, Change::Changed)),
+    });
+    let gone = before.iter().filter(|page| !new.contains(&page.id)).map(|page| (page, Change::Removed));
+    present.chain(gone).map(|(page, change)| PageChange { page: page.id.clone(), change }).collect()
 }
 
 /// Compares sections by page and name.

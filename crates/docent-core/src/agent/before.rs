@@ -12,6 +12,7 @@ use super::settings::Rewrite;
 use super::{Agent, Ask, AskError, NO_INFORMATION};
 use crate::followup;
 use crate::generate::{GenerateEvent, GenerateRequest, Generator, Message, Role, Usage};
+use crate::index::Filter;
 use crate::prompt;
 use crate::query::{LONGEST_QUESTION, Question};
 use crate::retrieve::{Hit, Retrieved};
@@ -64,7 +65,7 @@ impl Agent {
     }
 
     /// Adds passages cited in recent turns, behind those found: the subject may still be theirs.
-    pub(super) async fn keep_cited(&self, retrieved: &mut Retrieved, history: &[Turn], module: Option<&str>) {
+    pub(super) async fn keep_cited(&self, retrieved: &mut Retrieved, history: &[Turn], filter: &Filter) {
         let last = retrieved.hits.last().map_or(0.0, |hit| hit.score);
         let mut kept = 0;
         for citation in history.iter().rev().take(RECENT_TURNS).flat_map(|turn| &turn.response.citations) {
@@ -82,8 +83,7 @@ impl Agent {
             // A page that changed meanwhile no longer has the passage; it is not missed.
             let page = self.retriever.page(&source.document_id).await.unwrap_or_default();
             let found = page.into_iter().find(|chunk| chunk.id.to_string() == citation.chunk_id);
-            if let Some(chunk) = found.filter(|chunk| module.is_none_or(|module| chunk.module_name == module))
-            {
+            if let Some(chunk) = found.filter(|chunk| filter.admits(chunk)) {
                 retrieved.hits.push(Hit { chunk, score: last, rerank_score: None });
                 kept += 1;
             }

@@ -155,6 +155,7 @@ impl<'a> Writer<'a> {
             page_title: chunk.title().to_owned(),
             heading: chunk.heading.clone(),
             url: deep_link(&chunk.url, quote, page),
+            book_name: chunk.book_name.clone(),
             module_name: chunk.module_name.clone(),
             chunk_id,
             quote: quote.to_owned(),

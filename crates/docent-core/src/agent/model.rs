@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::generate::{
     GenerateError, GenerateEvent, GenerateRequest, Generator, Message, Role, ToolCall, Usage,
 };
+use crate::index::{Filter, NoSuchPart};
 use crate::prompt;
 use crate::query::{MOST_TOOL_HITS, Question};
 use crate::retrieve::Hit;
@@ -284,12 +285,12 @@ impl<'a> ModelTurn<'a> {
                     as f32
             }
         };
-        let module = argument(["module", "module_filter"]).and_then(Value::as_str).map(str::to_owned);
-        if let Some(module) = &module {
-            self.check_module(module).await.map_err(&invalid)?;
+        let mut filter = self.searched.filter().clone();
+        if let Some(module) = argument(["module", "module_filter"]).and_then(Value::as_str) {
+            filter.module = Some(module.to_owned());
+            self.check_filter(&filter).await.map_err(&invalid)?;
         }
-        let module = module.or_else(|| self.searched.module().map(str::to_owned));
-        let question = Question::within(MOST_TOOL_HITS, &query, top_k, threshold, module)
+        let question = Question::within(MOST_TOOL_HITS, &query, top_k, threshold, filter)
             .map_err(|error| invalid(error.to_string()))?;
         match self.agent.retriever.search(&question).await {
             Ok(found) => Ok((query, found.hits)),
@@ -298,13 +299,13 @@ impl<'a> ModelTurn<'a> {
     }
 
     /// A module the book does not have would silently find nothing.
-    async fn check_module(&self, module: &str) -> Result<(), String> {
-        let Ok(book) = self.agent.retriever.describe().await else { return Ok(()) };
-        if book.modules.contains_key(module) {
-            return Ok(());
+    async fn check_filter(&self, filter: &Filter) -> Result<(), String> {
+        match self.agent.retriever.check(filter).await {
+            Ok(Err(NoSuchPart::Module { name, known, .. } | NoSuchPart::Book { name, known })) => {
+                Err(format!("there is no module `{name}`; there are {}", known.join(", ")))
+            }
+            _ => Ok(()),
         }
-        let known: Vec<&str> = book.modules.keys().map(String::as_str).collect();
-        Err(format!("there is no module `{module}`; there are {}", known.join(", ")))
     }
 
     /// What came of it.

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::Agent;
 use crate::answer::{AgentResponse, Scope};
 use crate::chunk::Chunk;
+use crate::index::Filter;
 use crate::query::{MOST_AGENT_HITS, Question};
 use crate::retrieve::{Confidence, Hit, Retrieved};
 use crate::sources::SourceChunk;
@@ -76,7 +77,7 @@ impl Agent {
         retrieved: &mut Retrieved,
     ) -> Option<Selected> {
         let words: String = selection.text.trim().chars().take(SEARCHED).collect();
-        let question = Question::new(&words, 20, 0.0, None).ok()?;
+        let question = Question::new(&words, 20, 0.0, Filter::default()).ok()?;
         let found = self.retriever.search(&question).await.ok()?;
         let best = found
             .hits

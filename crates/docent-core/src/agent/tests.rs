@@ -214,7 +214,12 @@ async fn a_sentence_may_rest_on_two_passages() {
 
 #[tokio::test]
 async fn a_module_the_book_does_not_have_is_an_error() {
-    let ask = Ask { query: "node".into(), top_k: 5, module: Some("kitchen".into()), ..Ask::default() };
+    let ask = Ask {
+        query: "node".into(),
+        top_k: 5,
+        filter: Filter::of_module(Some("kitchen".into())),
+        ..Ask::default()
+    };
     let error = agent(None, Settings::default()).ask(&ask, &|_| {}).await.unwrap_err();
     assert_eq!(error.to_string(), "there is no module `kitchen` in this book");
 }

@@ -6,7 +6,6 @@ use uuid::Uuid;
 
 use crate::cli::Ask;
 use crate::commands::printer::Printer;
-use crate::commands::search::check_module;
 use crate::compose;
 use crate::exit::Failure;
 use crate::output::{FAINT, Output};
@@ -16,9 +15,8 @@ use crate::settings::Settings;
 pub async fn run(settings: &Settings, arguments: Ask, output: &Output) -> Result<(), Failure> {
     let book = compose::book(settings).await?;
     book.announce(output);
-    if let Some(module) = &arguments.module {
-        check_module(module, book.description.modules.keys().map(String::as_str))?;
-    }
+    let filter = arguments.part.into();
+    book.description.check(&filter).map_err(compose::no_such_part)?;
     let (store, session_id) = match &arguments.session {
         Some(session) => {
             let store = compose::sessions(settings).await?;
@@ -32,7 +30,7 @@ pub async fn run(settings: &Settings, arguments: Ask, output: &Output) -> Result
         query: arguments.question,
         top_k: arguments.top_k.unwrap_or(settings.retrieval.top_k.min(10)),
         threshold: settings.retrieval.threshold,
-        module: arguments.module,
+        filter,
         session_id,
         include_sources: true,
         streamed: !output.json && !arguments.no_stream,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use docent_core::agent::{Agent, Ask, TurnEvent};
 use docent_core::answer::AgentResponse;
+use docent_core::index::{Description, Filter};
 use docent_core::session::SessionStore;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
@@ -15,17 +16,17 @@ use uuid::Uuid;
 use crate::cli::Chat;
 use crate::commands::ask::open_session;
 use crate::commands::printer::Printer;
-use crate::commands::search::check_module;
 use crate::commands::sessions;
 use crate::compose;
 use crate::exit::Failure;
 use crate::output::{FAINT, Output, STRONG, report, write_file};
 use crate::settings::Settings;
 
-const COMMANDS: [(&str, &str); 6] = [
+const COMMANDS: [(&str, &str); 7] = [
     ("/reset", "forget what was said"),
     ("/sources", "the passages the last answer is made from"),
     ("/module", "NAME: only this module; without a name, the whole book"),
+    ("/book", "NAME: only this one of several books; without a name, all of them"),
     ("/export", "FILE: write the conversation as Markdown"),
     ("/help", "this list"),
     ("/quit", "leave (Ctrl-D too)"),
@@ -34,10 +35,8 @@ const COMMANDS: [(&str, &str); 6] = [
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Chat, output: &Output) -> Result<(), Failure> {
     let book = compose::book(settings).await?;
-    let modules: Vec<String> = book.description.modules.keys().cloned().collect();
-    if let Some(module) = &arguments.module {
-        check_module(module, modules.iter().map(String::as_str))?;
-    }
+    let filter = arguments.part.into();
+    book.description.check(&filter).map_err(compose::no_such_part)?;
     let store = compose::sessions(settings).await?;
     let session = open_session(store.as_ref(), arguments.session.as_deref().unwrap_or("new")).await?;
     let agent = compose::agent(&book, settings, Some(store.clone()))?;
@@ -51,8 +50,8 @@ pub async fn run(settings: &Settings, arguments: Chat, output: &Output) -> Resul
         agent,
         store,
         session,
-        module: arguments.module,
-        modules,
+        filter,
+        description: book.description.clone(),
         top_k: settings.retrieval.top_k.min(10),
         threshold: settings.retrieval.threshold,
         last: None,
@@ -60,7 +59,7 @@ pub async fn run(settings: &Settings, arguments: Chat, output: &Output) -> Resul
     };
     let mut editor: Editor<Commands, DefaultHistory> =
         Editor::with_config(Config::builder().auto_add_history(true).build()).map_err(anyhow::Error::from)?;
-    editor.set_helper(Some(Commands { modules: talk.modules.clone() }));
+    editor.set_helper(Some(Commands { description: talk.description.clone() }));
     // The first chat has no history yet.
     let _ = editor.load_history(&history);
     loop {
@@ -87,8 +86,8 @@ struct Talk {
     agent: Agent,
     store: Arc<dyn SessionStore>,
     session: Uuid,
-    module: Option<String>,
-    modules: Vec<String>,
+    filter: Filter,
+    description: Description,
     top_k: usize,
     threshold: f32,
     last: Option<AgentResponse>,
@@ -102,7 +101,7 @@ impl Talk {
             query: query.to_owned(),
             top_k: self.top_k,
             threshold: self.threshold,
-            module: self.module.clone(),
+            filter: self.filter.clone(),
             session_id: Some(self.session),
             include_sources: true,
             streamed: true,
@@ -139,15 +138,9 @@ impl Talk {
                 reset.map(|_| self.output.note("forgotten; ask away"))
             }
             "/sources" => self.sources(),
-            "/module" if argument.is_empty() => {
-                self.module = None;
-                self.output.note("the whole book");
-                Ok(())
-            }
-            "/module" => check_module(argument, self.modules.iter().map(String::as_str)).map(|()| {
-                self.module = Some(argument.to_owned());
-                self.output.note(format!("only {argument}"));
-            }),
+            "/module" => self.narrow(Filter { module: named(argument), ..self.filter.clone() }),
+            // The module of one book may not be there in another.
+            "/book" => self.narrow(Filter { book: named(argument), module: None }),
             "/export" if argument.is_empty() => Err(Failure::usage("/export needs a file name")),
             "/export" => match sessions::export(self.store.as_ref(), self.session).await {
                 Ok(text) => write_file(Path::new(argument), text + "\n")
@@ -168,6 +161,18 @@ impl Talk {
         Ok(true)
     }
 
+    /// Looks at another part from now on.
+    fn narrow(&mut self, filter: Filter) -> Result<(), Failure> {
+        self.description.check(&filter).map_err(compose::no_such_part)?;
+        self.filter = filter;
+        self.output.note(match (&self.filter.book, &self.filter.module) {
+            (Some(book), Some(module)) => format!("only {module} of {book}"),
+            (Some(part), None) | (None, Some(part)) => format!("only {part}"),
+            (None, None) => "the whole book".to_owned(),
+        });
+        Ok(())
+    }
+
     fn sources(&self) -> Result<(), Failure> {
         let Some(sources) = self.last.as_ref().and_then(|response| response.sources.as_ref()) else {
             self.output.note("nothing was answered yet");
@@ -182,10 +187,15 @@ impl Talk {
     }
 }
 
-/// Completes slash commands and module names.
+/// What was named, if anything was.
+fn named(argument: &str) -> Option<String> {
+    (!argument.is_empty()).then(|| argument.to_owned())
+}
+
+/// Completes slash commands and the names of modules and books.
 #[derive(Helper, Hinter, Highlighter, Validator)]
 struct Commands {
-    modules: Vec<String>,
+    description: Description,
 }
 
 impl Completer for Commands {
@@ -198,9 +208,12 @@ impl Completer for Commands {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let typed = &line[..position];
-        let (start, names): (usize, Vec<&str>) = match typed.strip_prefix("/module ") {
-            Some(_) => ("/module ".len(), self.modules.iter().map(String::as_str).collect()),
-            None => (0, COMMANDS.iter().map(|(name, _)| *name).collect()),
+        let (start, names): (usize, Vec<&str>) = if typed.starts_with("/module ") {
+            ("/module ".len(), self.description.modules.keys().map(String::as_str).collect())
+        } else if typed.starts_with("/book ") {
+            ("/book ".len(), self.description.books.keys().map(String::as_str).collect())
+        } else {
+            (0, COMMANDS.iter().map(|(name, _)| *name).collect())
         };
         let wanted = &typed[start..];
         let found = names.into_iter().filter(|name| typed.starts_with('/') && name.starts_with(wanted));

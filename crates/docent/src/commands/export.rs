@@ -2,7 +2,8 @@
 
 use docent_backends::export::export;
 
-use super::ingest::{Bars, explain};
+use super::ingest::explain;
+use super::ingest::progress::Bars;
 use crate::cli::Export;
 use crate::compose;
 use crate::exit::Failure;

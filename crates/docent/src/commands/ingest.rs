@@ -1,101 +1,53 @@
-//! `docent ingest`: read a book into the index.
+//! `docent ingest`: read a book into the index, once or whenever it changes.
 
-use std::sync::Mutex;
-use std::time::Instant;
+pub mod progress;
+pub mod refresh;
+pub mod sources;
+mod summary;
+mod watch;
 
-use docent_backends::index::parts::{SiteOptions, SourceRecord};
-use docent_backends::index::shelf::Shelf;
-use docent_backends::ingest::{Changes, IngestError, Plan, Progress, Report, ingest};
+use docent_backends::ingest::{IngestError, Report};
 use docent_backends::source::SourceError;
-use docent_backends::source::site::{SiteReport, is_address};
-use docent_core::embed::EmbedderId;
-use docent_core::language::Language;
-use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 
-use crate::cli::{Ingest, Site};
+use self::progress::reporter;
+use self::refresh::{Outcome, Refresh};
+use crate::cli::Ingest;
 use crate::compose;
 use crate::exit::{Exit, Failure};
-use crate::output::{FAINT, Output, STRONG};
+use crate::output::Output;
 use crate::settings::Settings;
 
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Ingest, output: &Output) -> Result<(), Failure> {
-    let folder = settings.index_folder()?;
-    let shelf = compose::shelf(settings)?;
-    let sources = sources(settings, &arguments, shelf.as_ref()).await?;
-    let plan = Plan { sources, language: language(settings, &arguments)?, limits: settings.site.limits() };
-    let embedder = compose::embedder(settings).await?;
-    let start = Instant::now();
-    let ingested = ingest(&folder, shelf.as_ref(), embedder.as_deref(), &plan, &Bars::new(output)).await;
-    let report = ingested.map_err(explain)?;
-    let seconds = (Instant::now() - start).as_secs_f64();
+    let sources = sources::named(settings, &arguments)?;
+    let refresh =
+        Refresh::new(settings, sources, sources::language(settings, arguments.language.as_deref())?).await?;
+    let watched =
+        if arguments.watch { Some(watch::Watch::start(refresh.sources(), settings)?) } else { None };
+    show(&refresh.run(reporter(output).as_ref()).await?, output)?;
+    match watched {
+        Some(watched) => watched.follow(&refresh, output).await,
+        None => Ok(()),
+    }
+}
+
+/// The last line of `--json`.
+#[derive(Serialize)]
+struct Done<'a> {
+    event: &'static str,
+    seconds: f64,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+/// What an ingest did, for people or programs.
+pub fn show(outcome: &Outcome, output: &Output) -> Result<(), Failure> {
     if output.json {
-        return output.object(&report);
+        return output.json_line(&Done { event: "done", seconds: outcome.seconds, report: &outcome.report });
     }
-    for warning in &report.warnings {
-        output.warn(format!("{}: {}", warning.path, warning.message));
-    }
-    summary(&report, seconds, output);
+    summary::show(&outcome.report, outcome.seconds, output);
     Ok(())
-}
-
-/// What was named now, or what the index remembers.
-async fn sources(
-    settings: &Settings,
-    arguments: &Ingest,
-    shelf: &dyn Shelf,
-) -> Result<Vec<SourceRecord>, Failure> {
-    let base_url = arguments.base_url.clone().or_else(|| settings.book.base_url.clone());
-    if let Some(url) =
-        base_url.as_deref().filter(|url| !url.starts_with("http://") && !url.starts_with("https://"))
-    {
-        return Err(Failure::usage(format!("--base-url must start with http:// or https://, got {url}")));
-    }
-    let layout = arguments.layout.clone().or_else(|| settings.book.layout.clone());
-    if !arguments.sources.is_empty() {
-        let site = site_options(&arguments.site);
-        let record = |location: &String| SourceRecord {
-            location: match is_address(location) {
-                true => location.trim().to_owned(),
-                // Remembered in full, so that the next ingest finds it from any folder.
-                false => std::path::absolute(location)
-                    .map_or_else(|_| location.clone(), |path| path.to_string_lossy().into_owned()),
-            },
-            base_url: base_url.clone(),
-            layout: layout.clone(),
-            site: site.clone().filter(|_| is_address(location)),
-        };
-        if site.is_some() && !arguments.sources.iter().any(|location| is_address(location)) {
-            return Err(Failure::usage(
-                "--include, --exclude, --max-pages, --max-depth and --allow-private are for sites, but none is named",
-            ));
-        }
-        return Ok(arguments.sources.iter().map(record).collect());
-    }
-    let remembered = shelf.sources().await.map_err(compose::index_failure)?;
-    match remembered.is_empty() {
-        false => Ok(remembered),
-        true => Err(Failure::usage("no source given")
-            .hint("name a folder: docent ingest ./docs --base-url https://example.org/docs")),
-    }
-}
-
-/// What was asked for about sites; none when nothing was.
-fn site_options(flags: &Site) -> Option<SiteOptions> {
-    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let options = SiteOptions {
-        include: flags.include.clone(),
-        exclude: flags.exclude.clone(),
-        max_pages: flags.max_pages.map(number),
-        max_depth: flags.max_depth.map(number),
-        allow_private: flags.allow_private,
-    };
-    (options != SiteOptions::default()).then_some(options)
-}
-
-fn language(settings: &Settings, arguments: &Ingest) -> Result<Option<Language>, Failure> {
-    let code = arguments.language.as_ref().or(settings.book.language.as_ref());
-    code.map(|code| code.parse().map_err(Failure::usage)).transpose()
 }
 
 /// An ingest error as the user sees it.
@@ -130,135 +82,5 @@ fn source_failure(error: &SourceError) -> Failure {
             .hint("try again later: what was read so far is kept, and the index is as it was"),
         SourceError::NoSite { .. } => failure.hint("check the address; the index is as it was"),
         _ => failure,
-    }
-}
-
-fn summary(report: &Report, seconds: f64, output: &Output) {
-    let changes = |name: &str, changes: &Changes| {
-        format!(
-            "{name:<9}{STRONG}{}{STRONG:#} added, {STRONG}{}{STRONG:#} changed, {STRONG}{}{STRONG:#} removed, {} unchanged",
-            changes.added, changes.changed, changes.removed, changes.unchanged
-        )
-    };
-    output.note(changes("pages", &report.pages));
-    output.note(changes("sections", &report.sections));
-    output.note(passages(report));
-    for site in &report.sites {
-        site_summary(site, output);
-    }
-    if !report.other_files.is_empty() {
-        let total: usize = report.other_files.values().sum();
-        let kinds: Vec<_> =
-            report.other_files.iter().map(|(extension, count)| format!("{count} .{extension}")).collect();
-        output.note(format!("{FAINT}{total} other files are no pages: {}{FAINT:#}", kinds.join(", ")));
-    }
-    let kinds = report.kinds.join(", ");
-    let outcome = if report.published { "published" } else { "nothing changed since" };
-    output.note(format!(
-        "{FAINT}{outcome} {} in {seconds:.1} s · {kinds} · language {} · {}{FAINT:#}",
-        report.generation, report.language, report.embedder
-    ));
-}
-
-fn site_summary(site: &SiteReport, output: &Output) {
-    let kept = match site.kept {
-        0 => String::new(),
-        kept => format!(", {kept} kept as they were because the server failed"),
-    };
-    let skipped: usize = site.skipped.values().map(|skipped| skipped.count).sum();
-    output.note(format!(
-        "site     {STRONG}{}{STRONG:#} fetched, {STRONG}{}{STRONG:#} unchanged (304){kept}, {skipped} skipped, found by {}",
-        site.fetched, site.unchanged, site.found_by
-    ));
-    for (reason, skipped) in &site.skipped {
-        let examples = skipped.examples.join(", ");
-        let dots = if skipped.count > skipped.examples.len() { ", …" } else { "" };
-        output.note(format!("{FAINT}         {} {reason}: {examples}{dots}{FAINT:#}", skipped.count));
-    }
-    if site.more {
-        output.warn(format!(
-            "{} has more pages than were allowed; raise --max-pages or --max-depth to read them",
-            site.address
-        ));
-    }
-}
-
-fn passages(report: &Report) -> String {
-    let start = format!("passages {STRONG}{}{STRONG:#}", report.chunks);
-    if report.embedder == EmbedderId::none().to_string() {
-        return format!("{start}, without vectors: search is by keywords only");
-    }
-    let resumed = match report.resumed {
-        0 => String::new(),
-        resumed => format!(" ({resumed} from an interrupted run)"),
-    };
-    format!("{start}: {} embedded, {} reused{resumed}", report.embedded, report.reused)
-}
-
-/// Progress on a terminal; silence elsewhere.
-pub struct Bars {
-    visible: bool,
-    step: Mutex<String>,
-    bar: Mutex<Option<ProgressBar>>,
-}
-
-impl Bars {
-    /// Nothing to see yet.
-    pub fn new(output: &Output) -> Self {
-        Self { visible: output.watched() && !output.json, step: Mutex::default(), bar: Mutex::new(None) }
-    }
-
-    fn replace(&self, bar: Option<ProgressBar>) {
-        let mut slot = self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(old) = slot.take() {
-            old.finish_and_clear();
-        }
-        *slot = bar;
-    }
-}
-
-impl Progress for Bars {
-    fn pages(&self, done: usize, known: usize) {
-        if let Some(bar) = &*self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
-            bar.set_message(format!("reading: {done} of {known} pages found so far"));
-        }
-    }
-
-    fn step(&self, name: &str) {
-        *self.step.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = name.to_owned();
-        if self.visible {
-            let bar = ProgressBar::new_spinner().with_message(name.to_owned());
-            bar.enable_steady_tick(std::time::Duration::from_millis(100));
-            self.replace(Some(bar));
-        }
-    }
-
-    fn passages(&self, done: usize, total: usize) {
-        if !self.visible || total == 0 {
-            return;
-        }
-        let begun = self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner).is_some();
-        if done == 0 || !begun {
-            let bar = ProgressBar::new(total as u64);
-            let step = self.step.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-            bar.set_message(step);
-            let template = "{msg} {wide_bar} {pos}/{len} passages · {per_sec} · {eta} left";
-            bar.set_style(
-                ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
-            );
-            self.replace(Some(bar));
-        }
-        if let Some(bar) = &*self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
-            bar.set_position(done as u64);
-        }
-        if done == total {
-            self.replace(None);
-        }
-    }
-}
-
-impl Drop for Bars {
-    fn drop(&mut self) {
-        self.replace(None);
     }
 }

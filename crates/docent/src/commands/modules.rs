@@ -1,5 +1,7 @@
 //! `docent modules`: the parts of the book.
 
+use docent_core::index::Modules;
+
 use crate::compose;
 use crate::exit::Failure;
 use crate::output::{FAINT, Output, STRONG};
@@ -8,20 +10,31 @@ use crate::settings::Settings;
 /// Runs the command.
 pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let book = compose::book(settings).await?;
-    let modules = &book.description.modules;
+    let (modules, books) = (&book.description.modules, &book.description.books);
     if output.json {
-        return output.object(modules);
+        return if books.is_empty() { output.object(modules) } else { output.object(books) };
     }
     if book.is_sample {
         output.note(format!("{FAINT}no book ingested yet; these are the sample book's{FAINT:#}"));
     }
+    if books.is_empty() {
+        return show(modules, "", output);
+    }
+    for (name, modules) in books {
+        output.line(format!("{STRONG}{name}{STRONG:#}"))?;
+        show(modules, "  ", output)?;
+    }
+    Ok(())
+}
+
+fn show(modules: &Modules, indent: &str, output: &Output) -> Result<(), Failure> {
     let widest = modules.keys().map(|name| name.chars().count()).max().unwrap_or(0);
     for (name, module) in modules {
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         let label =
             module.label.as_ref().map_or_else(String::new, |label| format!("  {FAINT}{label}{FAINT:#}"));
         output.line(format!(
-            "{STRONG}{name:<widest$}{STRONG:#}  {} page{}, {} passage{}{label}",
+            "{indent}{STRONG}{name:<widest$}{STRONG:#}  {} page{}, {} passage{}{label}",
             module.pages,
             plural(module.pages),
             module.chunks,

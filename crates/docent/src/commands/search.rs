@@ -6,7 +6,7 @@ use docent_core::sources::{SearchResponse, SourceChunk};
 
 use crate::cli::Search;
 use crate::compose;
-use crate::exit::{Failure, nearest};
+use crate::exit::Failure;
 use crate::output::{FAINT, GOOD, LINK, Output, STRONG, WARN};
 use crate::settings::Settings;
 
@@ -19,16 +19,14 @@ pub async fn run(settings: &Settings, arguments: Search, output: &Output) -> Res
         &arguments.query,
         arguments.top_k.unwrap_or(settings.retrieval.top_k),
         arguments.threshold.unwrap_or(settings.retrieval.threshold),
-        arguments.module.clone(),
+        arguments.part.into(),
     )
     .map_err(Failure::usage)?;
     let book = compose::book(settings).await?;
     if book.is_sample {
         output.note(format!("{FAINT}no book ingested yet: searching the sample book (docent ingest FOLDER reads yours){FAINT:#}"));
     }
-    if let Some(module) = &arguments.module {
-        check_module(module, book.description.modules.keys().map(String::as_str))?;
-    }
+    book.description.check(question.filter()).map_err(compose::no_such_part)?;
     let retrieved = book.retriever.search(&question).await.map_err(compose::retrieve_failure)?;
     let response = SearchResponse::new(question.text(), &retrieved);
     if output.json {
@@ -41,22 +39,11 @@ pub async fn run(settings: &Settings, arguments: Search, output: &Output) -> Res
     Ok(())
 }
 
-/// A module that is not there is a slip; name the one that was meant.
-pub fn check_module<'a>(module: &str, known: impl Iterator<Item = &'a str> + Clone) -> Result<(), Failure> {
-    if known.clone().any(|name| name == module) {
-        return Ok(());
-    }
-    let failure = Failure::usage(format!("there is no module `{module}` in this book"));
-    Err(match nearest(module, known.clone()) {
-        Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None => failure.hint(format!("its modules are {}", known.collect::<Vec<_>>().join(", "))),
-    })
-}
-
 fn show(chunk: &SourceChunk, output: &Output) -> Result<(), Failure> {
+    let part = part(&chunk.book_name, &chunk.module_name);
     output.line(format!(
-        "{STRONG}{}. {}{STRONG:#} {FAINT}[{}] {:.2}{FAINT:#}",
-        chunk.position, chunk.breadcrumb, chunk.module_name, chunk.similarity_score
+        "{STRONG}{}. {}{STRONG:#} {FAINT}[{part}] {:.2}{FAINT:#}",
+        chunk.position, chunk.breadcrumb, chunk.similarity_score
     ))?;
     let lines: Vec<&str> = chunk.content.lines().filter(|line| !line.trim().is_empty()).collect();
     let shown = if output.verbose { lines.len() } else { lines.len().min(SHOWN_LINES) };
@@ -67,6 +54,11 @@ fn show(chunk: &SourceChunk, output: &Output) -> Result<(), Failure> {
         output.line(format!("   {FAINT}… {} more lines{FAINT:#}", lines.len() - shown))?;
     }
     output.line(format!("   {LINK}{}{LINK:#}\n", chunk.url))
+}
+
+/// A module as it is shown: with its book, where there are several.
+pub fn part(book: &str, module: &str) -> String {
+    if book.is_empty() { module.to_owned() } else { format!("{book}: {module}") }
 }
 
 fn footer(response: &SearchResponse, output: &Output) {

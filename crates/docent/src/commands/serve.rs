@@ -10,12 +10,15 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::net::TcpListener;
 
 use crate::cli::Serve;
+use crate::commands::ingest::progress::reporter;
+use crate::commands::ingest::refresh::Refresh;
+use crate::commands::ingest::{self, sources};
 use crate::compose::{self, Stores};
 use crate::exit::{Exit, Failure};
 use crate::http::{self, Parts, Server};
 use crate::mcp::Access;
 use crate::output::{FAINT, LINK, Output, STRONG};
-use crate::settings::Settings;
+use crate::settings::{Settings, period};
 
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Serve, output: &Output) -> Result<(), Failure> {
@@ -32,6 +35,7 @@ pub async fn run(settings: &Settings, arguments: Serve, output: &Output) -> Resu
         .clone()
         .filter(|url| !url.is_empty())
         .unwrap_or_else(|| format!("http://{address}"));
+    let refreshing = refreshing(settings, arguments.every, output).await?;
     let book = compose::book_read_at(settings, Some(here.trim_end_matches('/').to_owned())).await?;
     let Stores { sessions, log } = compose::stores(settings).await?;
     let agent = compose::agent(&book, settings, Some(sessions.clone()))?;
@@ -58,12 +62,33 @@ pub async fn run(settings: &Settings, arguments: Serve, output: &Output) -> Resu
         output
             .warn("everybody who reaches this address may ask; `docent key NAME` makes keys for serve.keys");
     }
+    let refreshing = refreshing.map(|(refresh, period)| tokio::spawn(refresh.every(period, *output)));
     let forgetting = tokio::spawn(forget(log, settings.serve.retention_days));
     http::serve(listener, app, stop).await.map_err(anyhow::Error::from)?;
     forgetting.abort();
+    if let Some(refreshing) = refreshing {
+        refreshing.abort();
+    }
     server.close().await;
     output.note("stopped");
     Ok(())
+}
+
+/// How the book is kept fresh, if it is to be. A book that was never read is read first.
+async fn refreshing(
+    settings: &Settings,
+    every: Option<Duration>,
+    output: &Output,
+) -> Result<Option<(Arc<Refresh>, Duration)>, Failure> {
+    let configured = settings.serve.every.as_deref().and_then(|text| period(text).ok());
+    let Some(period) = every.or(configured) else { return Ok(None) };
+    let language = sources::language(settings, None)?;
+    let refresh = Refresh::new(settings, sources::configured(settings)?, language).await?;
+    if !refresh.has_book().await? {
+        output.note("the book was never read: reading it first");
+        ingest::show(&refresh.run(reporter(output).as_ref()).await?, output)?;
+    }
+    Ok(Some((Arc::new(refresh), period)))
 }
 
 async fn resolve(listen: &str) -> Result<SocketAddr, Failure> {

@@ -52,6 +52,9 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     )?;
     line("pages", description.pages.to_string())?;
     line("passages", description.chunks.to_string())?;
+    if !description.books.is_empty() {
+        line("books", description.books.keys().cloned().collect::<Vec<_>>().join(", "))?;
+    }
     line("modules", description.modules.keys().cloned().collect::<Vec<_>>().join(", "))?;
     line("language", description.language.to_string())?;
     line("embedder", description.embedder.to_string())?;

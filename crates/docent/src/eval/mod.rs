@@ -22,7 +22,7 @@ use docent_backends::index::shelf::Shelf;
 use docent_backends::ingest::{Plan, Progress, ingest};
 use docent_core::embed::Embedder;
 use docent_core::followup::rewrite;
-use docent_core::index::{Description, Index};
+use docent_core::index::{Description, Filter, Index};
 use docent_core::query::{LONGEST_QUESTION, Question};
 use docent_core::retrieve::Retriever;
 use docent_core::terms::Analyzer;
@@ -215,7 +215,7 @@ pub fn last_question(conversation: &str, analyzer: &Analyzer) -> String {
 /// A question of a set; longer ones than readers may ask are cut.
 pub fn question(text: &str, top_k: usize) -> Result<Question, Failure> {
     let text: String = text.trim().chars().take(LONGEST_QUESTION).collect();
-    Question::new(&text, top_k, 0.0, None).map_err(Failure::usage)
+    Question::new(&text, top_k, 0.0, Filter::default()).map_err(Failure::usage)
 }
 
 /// What was found for a question.

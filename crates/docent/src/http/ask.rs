@@ -12,6 +12,7 @@ use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use docent_core::agent::{Ask, Selection, State as TurnState, TurnEvent};
 use docent_core::answer::{AgentResponse, Citation, Sentence};
+use docent_core::index::Filter;
 use docent_core::sources::SourceChunk;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,8 @@ pub struct AskRequest {
     include_sources: Option<bool>,
     /// The conversation it is part of.
     session_id: Option<Uuid>,
+    /// Only passages of this book, where there are several.
+    book: Option<String>,
     /// Only passages of this module.
     module: Option<String>,
     /// Whether to send the answer sentence by sentence.
@@ -103,7 +106,7 @@ pub async fn ask(
         query: request.query,
         top_k: request.top_k.unwrap_or(server.top_k),
         threshold: server.threshold,
-        module: request.module,
+        filter: Filter { book: request.book, module: request.module },
         session_id: request.session_id,
         selection: request.selection.filter(|selection| !selection.text.trim().is_empty()),
         include_sources: request.include_sources.unwrap_or(true),

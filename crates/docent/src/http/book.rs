@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use docent_core::index::PageOutline;
+use docent_core::index::{Filter, Modules, PageOutline};
 use docent_core::log::{Feedback, Rating};
 use docent_core::query::Question;
 use docent_core::retrieve::Confidence;
@@ -76,6 +76,9 @@ pub struct ModuleList {
 /// A part of the book.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ModuleEntry {
+    /// The book it is of, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    book: Option<String>,
     /// As a filter names it.
     name: String,
     /// As people call it.
@@ -89,19 +92,27 @@ pub struct ModuleEntry {
 /// List modules
 #[utoipa::path(get, path = "/api/v1/modules", tag = "book",
     responses(
-        (status = 200, body = ModuleList, description = "In the order of their names"),
+        (status = 200, body = ModuleList, description = "In the order of their names, book by book where there are several"),
         (status = 401, body = ErrorBody, description = "No key, or a wrong one"),
         (status = 503, body = ErrorBody, description = "The book cannot be read")
     ))]
 pub async fn modules(State(server): State<Arc<Server>>, _: Visitor) -> Result<Json<ModuleList>, ApiError> {
-    let modules = server.retriever.describe().await?.modules;
-    let entry = |(name, module): (String, docent_core::index::Module)| ModuleEntry {
-        label: module.label.unwrap_or_else(|| name.clone()),
-        name,
-        pages: module.pages,
-        chunks: module.chunks,
+    let described = server.retriever.describe().await?;
+    let entries = |book: Option<String>, modules: Modules| {
+        modules.into_iter().map(move |(name, module)| ModuleEntry {
+            book: book.clone(),
+            label: module.label.unwrap_or_else(|| name.clone()),
+            name,
+            pages: module.pages,
+            chunks: module.chunks,
+        })
     };
-    Ok(Json(ModuleList { modules: modules.into_iter().map(entry).collect() }))
+    let modules = if described.books.is_empty() {
+        entries(None, described.modules).collect()
+    } else {
+        described.books.into_iter().flat_map(|(book, modules)| entries(Some(book), modules)).collect()
+    };
+    Ok(Json(ModuleList { modules }))
 }
 
 /// The server and its book.
@@ -192,7 +203,7 @@ pub async fn suggestions(
         if questions.len() == limit {
             break;
         }
-        let Ok(question) = Question::new(&candidate, 1, 0.0, None) else { continue };
+        let Ok(question) = Question::new(&candidate, 1, 0.0, Filter::default()) else { continue };
         if server.retriever.search(&question).await?.confidence == Confidence::High {
             questions.push(candidate);
         }

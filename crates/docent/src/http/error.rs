@@ -125,7 +125,7 @@ impl From<AskError> for ApiError {
     fn from(error: AskError) -> Self {
         match error {
             AskError::Invalid(error) => Self::new(Code::Validation, error.to_string()),
-            AskError::NoSuchModule(_) => Self::new(Code::Validation, error.to_string())
+            AskError::NoSuchPart(_) => Self::new(Code::Validation, error.to_string())
                 .detail("GET /api/v1/modules lists those there are"),
             AskError::Retrieve(error) => error.into(),
             AskError::Session(error) => error.into(),

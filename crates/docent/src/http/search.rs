@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use docent_core::agent::AskError;
+use docent_core::index::Filter;
 use docent_core::query::{DEFAULT_HITS, InvalidQuestion, Question};
 use docent_core::sources::SearchResponse;
 use serde::Deserialize;
@@ -25,6 +26,8 @@ pub struct SearchRequest {
     /// How many passages.
     #[schema(minimum = 1, maximum = 100)]
     top_k: Option<usize>,
+    /// Only passages of this book, where there are several.
+    book: Option<String>,
     /// Only passages of this module.
     module: Option<String>,
     /// Only passages with at least this score.
@@ -48,11 +51,8 @@ pub async fn search(
     body: Result<Json<SearchRequest>, JsonRejection>,
 ) -> Result<Json<SearchResponse>, ApiError> {
     let Json(request) = body?;
-    if let Some(module) = &request.module
-        && !server.retriever.has_module(module).await?
-    {
-        return Err(AskError::NoSuchModule(module.clone()).into());
-    }
+    let filter = Filter { book: request.book, module: request.module };
+    server.retriever.check(&filter).await?.map_err(AskError::from)?;
     let top_k = request.top_k.unwrap_or(DEFAULT_HITS);
     // Checked before it is rounded: a little more than 1 would pass for 1.
     let threshold = match request.threshold {
@@ -62,7 +62,7 @@ pub async fn search(
         Some(threshold) => threshold as f32,
         None => server.threshold,
     };
-    let question = Question::new(&request.query, top_k, threshold, request.module).map_err(AskError::from)?;
+    let question = Question::new(&request.query, top_k, threshold, filter).map_err(AskError::from)?;
     let retrieved = server.retriever.search(&question).await?;
     Ok(Json(SearchResponse::new(question.text(), &retrieved)))
 }

@@ -29,6 +29,8 @@ pub struct SearchBook {
     /// How many passages to return; 5 unless given.
     #[schemars(range(min = 1, max = 20))]
     pub top_k: Option<usize>,
+    /// Only passages of this book, where there are several; results name theirs in `book_name`.
+    pub book: Option<String>,
     /// Only passages of this module, a part of the book; results name theirs in `module_name`.
     pub module: Option<String>,
     /// Leave out passages that score less than this, 0 to 1; 0 unless given.
@@ -43,6 +45,8 @@ pub struct AskBook {
     /// One whole question that can be understood on its own.
     #[schemars(length(min = 1, max = 1000))]
     pub question: String,
+    /// Answer only from this book, where there are several.
+    pub book: Option<String>,
     /// Answer only from this module, a part of the book.
     pub module: Option<String>,
     /// How many passages to answer from; 5 unless given.

@@ -1,5 +1,7 @@
 //! The settings of the server.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::out_of_range;
@@ -38,6 +40,8 @@ pub struct Serve {
     pub daily_tokens: u64,
     /// Days turns are kept for the owner's report; 0 keeps none.
     pub retention_days: u32,
+    /// How often the book's sources are read again: `30m`, `6h`, `1d`; never without it.
+    pub every: Option<String>,
     /// How log lines look.
     pub log_format: LogFormat,
 }
@@ -94,6 +98,7 @@ impl Default for Serve {
             body_limit: 64 * 1024,
             daily_tokens: 0,
             retention_days: 90,
+            every: None,
             log_format: LogFormat::default(),
         }
     }
@@ -109,6 +114,10 @@ impl Serve {
         }
         if !(1024..=100 * 1024 * 1024).contains(&self.body_limit) {
             return Err(out_of_range("serve.body_limit", "1024 and 104857600", self.body_limit));
+        }
+        if let Some(every) = &self.every {
+            period(every)
+                .map_err(|what| Failure::new(Exit::NotConfigured, format!("serve.every: {what}")))?;
         }
         for key in &self.keys {
             if key.sha256.len() != 64 || !key.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -130,5 +139,39 @@ impl Serve {
             }
         }
         Ok(())
+    }
+}
+
+/// A time between two events, as people write it: `90s`, `30m`, `6h`, `1d`.
+pub fn period(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no time; write 90s, 30m, 6h or 1d");
+    let text = text.trim();
+    let unit = text.chars().next_back().ok_or_else(wrong)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = text[..text.len() - 1].trim().parse().map_err(|_| wrong())?;
+    match number.checked_mul(seconds) {
+        Some(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds)),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_a_number_and_a_unit() {
+        for (text, seconds) in [("90s", 90), ("30m", 1800), ("6h", 21_600), (" 1 d", 86_400)] {
+            assert_eq!(period(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "h", "6", "-1h", "0m", "6 hours", "1.5h", "99999999999999999999d", "6é"] {
+            assert!(period(text).unwrap_err().contains("90s, 30m, 6h or 1d"), "{text}");
+        }
     }
 }

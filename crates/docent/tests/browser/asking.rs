@@ -6,6 +6,7 @@ use thirtyfour::prelude::*;
 
 use crate::book::{Book, DEFINITION};
 use crate::browser::browse;
+use crate::support::Docent;
 
 const QUESTION: &str = "What is a node in the ROS 2 graph?";
 
@@ -182,4 +183,41 @@ async fn thumbs_and_comments_reach_the_owner() {
     .await;
     let report = library.report();
     assert!(report.contains("Say where the world file is &lt;b&gt;kept&lt;/b&gt;"), "{report}");
+}
+
+#[tokio::test]
+async fn a_question_can_be_asked_of_one_of_several_books() {
+    let docent = Docent::new();
+    docent.write("pumps/index.md", "# Pumps\n\nGrease the bearing of the pump every month.\n");
+    docent.write("ovens/index.md", "# Ovens\n\nAn oven bakes bread at 220 degrees.\n");
+    let source = |name: &str| {
+        format!(
+            "[[sources]]\nname = \"{name}\"\nlocation = \"{name}\"\nbase_url = \"https://{name}.example.org\"\n"
+        )
+    };
+    docent.write("docent.toml", &["pumps", "ovens"].map(source).concat());
+    docent.ok(&["ingest", "--quiet"]);
+    let served = docent.serve();
+    browse("books", async |browser| {
+        browser.open_chat(&served.url).await;
+        let module = browser.find("module").await;
+        let choices = SelectElement::new(&module).await.unwrap();
+        let offered =
+            "[...document.querySelectorAll('#module option')].map(option => option.textContent).join('|')";
+        assert_eq!(
+            browser.value(offered).await.as_str(),
+            Some("All books|All of ovens|ovens|All of pumps|pumps")
+        );
+        choices.select_by_value("ovens").await.unwrap();
+        let turn = browser.ask("How often is the bearing greased?").await;
+        assert!(
+            turn.text("answer").await.contains("I don't have information"),
+            "{}",
+            turn.text("answer").await
+        );
+        choices.select_by_value("pumps").await.unwrap();
+        let turn = browser.ask("How often is the bearing greased?").await;
+        assert!(turn.sentences().await[0].contains("every month"));
+    })
+    .await;
 }

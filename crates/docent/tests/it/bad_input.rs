@@ -69,7 +69,7 @@ fn nothing_to_ingest() {
     Docent::without_vectors().fails(
         &["ingest"],
         2,
-        "error: no source given\nhint: name a folder: docent ingest ./docs --base-url https://example.org/docs",
+        "error: no source given\nhint: name a folder: docent ingest ./docs --base-url https://example.org/docs; or list [[sources]] in docent.toml",
     );
 }
 
@@ -122,16 +122,18 @@ fn an_index_of_another_embedder_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn an_index_of_another_format_is_refused() {
+fn an_index_of_another_format_is_refused_until_it_is_built_anew() {
     let docent = ingested();
     let manifest = docent.generation().join("manifest.json");
-    let text = std::fs::read_to_string(&manifest).unwrap().replace("\"format\": 1", "\"format\": 99");
+    let text = std::fs::read_to_string(&manifest).unwrap().replace("\"format\": 2", "\"format\": 99");
     std::fs::write(&manifest, text).unwrap();
     docent.fails(
         &["search", "node"],
         1,
-        "error: the index has format 99, this version reads 1\nhint: run `docent ingest` with the book's sources to build it again",
+        "error: the index has format 99, this version reads 2\nhint: `docent ingest` reads the same sources again and builds it anew",
     );
+    docent.ok(&["ingest"]);
+    docent.ok(&["search", "node"]);
 }
 
 #[cfg(target_os = "linux")]

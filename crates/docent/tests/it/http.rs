@@ -1,5 +1,6 @@
 //! The server, asked over real HTTP.
 
+mod books;
 mod embedder;
 mod limits;
 #[cfg(unix)]

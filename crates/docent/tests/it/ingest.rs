@@ -17,7 +17,7 @@ fn ingest_says_what_it_did_and_links_lead_to_the_published_pages() {
     assert_eq!(run.status, 0, "{}", run.stderr);
     assert!(run.stderr.contains("pages    2 added, 0 changed, 0 removed, 0 unchanged"), "{}", run.stderr);
     assert!(run.stderr.contains("sections 3 added, 0 changed, 0 removed, 0 unchanged"), "{}", run.stderr);
-    assert!(run.stderr.contains("passages 3: 3 embedded, 0 reused"), "{}", run.stderr);
+    assert!(run.stderr.contains("passages 3: 3 embedded (28 tokens), 0 reused"), "{}", run.stderr);
     assert!(run.stderr.contains("1 other files are no pages: 1 .json"), "{}", run.stderr);
     let url = |query: &str| docent.json(&["search", query, "--top-k", "1"])["chunks"][0]["url"].clone();
     assert_eq!(url("names of nodes"), "https://example.org/docs/ros2/nodes#names");

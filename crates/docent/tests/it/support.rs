@@ -82,10 +82,10 @@ impl Docent {
         run.stdout
     }
 
-    /// Runs with `--json` and expects success.
+    /// Runs with `--json` and expects success; an ingest says its progress before the report.
     pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
-        let arguments = [arguments, &["--json"]].concat();
-        serde_json::from_str(&self.ok(&arguments)).unwrap()
+        let printed = self.ok(&[arguments, &["--json"]].concat());
+        serde_json::Deserializer::from_str(&printed).into_iter().last().unwrap().unwrap()
     }
 
     /// Runs and expects this status and this message, with the home folder shown as `~`.

@@ -2,16 +2,17 @@
 //!
 //! Invariant: nothing here is visible to readers until [`super::generation::publish`] renames it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use docent_core::chunk::Chunk;
 use docent_core::index::IndexError;
 use tantivy::directory::{MmapDirectory, RamDirectory};
 
 use super::column::Column;
-use super::generation::{self, FORMAT, Generation, Manifest, io_error};
+use super::generation::{self, FORMAT, Generation, Manifest, NO_BOOK, io_error};
 use super::lexical::{Lexical, LexicalWriter};
 use super::vectors::{Vectors, round};
 use crate::index::parts::Parts;
@@ -25,18 +26,25 @@ fn manifest(parts: &Parts<'_>) -> Manifest {
         pages: parts.pages.len(),
         chunks: parts.chunks.len(),
         modules: parts.modules(),
+        books: parts.books(),
         sources: parts.sources.clone(),
         created_at: parts.created_at.clone(),
         files: BTreeMap::new(),
     }
 }
 
-/// The module of each row, as a number into the modules in name order.
-fn row_modules(parts: &Parts<'_>) -> Vec<u16> {
-    let names: BTreeSet<&str> = parts.pages.iter().map(|page| page.module.as_str()).collect();
-    let numbers: BTreeMap<&str, u16> = names.into_iter().zip(0..).collect();
-    let modules = parts.chunks.iter().map(|chunk| numbers.get(chunk.module_name.as_str()).copied());
-    modules.map(Option::unwrap_or_default).collect()
+/// What each row is of, as its place among `names`; [`NO_BOOK`] for what is not among them.
+fn places<T>(names: &BTreeMap<String, T>, chunks: &[Chunk], name: impl Fn(&Chunk) -> &String) -> Vec<u16> {
+    let numbers: BTreeMap<&String, u16> = names.keys().zip(0..).collect();
+    chunks.iter().map(|chunk| numbers.get(name(chunk)).copied().unwrap_or(NO_BOOK)).collect()
+}
+
+fn row_modules(manifest: &Manifest, parts: &Parts<'_>) -> Vec<u16> {
+    places(&manifest.modules, parts.chunks, |chunk| &chunk.module_name)
+}
+
+fn row_books(manifest: &Manifest, parts: &Parts<'_>) -> Vec<u16> {
+    places(&manifest.books, parts.chunks, |chunk| &chunk.book_name)
 }
 
 /// Writes a generation into `folder` and publishes it; returns its name.
@@ -57,6 +65,7 @@ pub fn build(folder: &Path, parts: &Parts<'_>) -> Result<String, IndexError> {
     }
     writer.finish().map_err(failed)?;
 
+    let manifest = manifest(parts);
     let (rounded, scales) = round(parts.vectors, parts.embedder.width);
     let mut pages = Vec::new();
     for page in parts.pages {
@@ -67,7 +76,8 @@ pub fn build(folder: &Path, parts: &Parts<'_>) -> Result<String, IndexError> {
     for (name, bytes) in [
         (generation::PAGES, pages.as_slice()),
         (generation::KEYS, bytemuck::cast_slice(parts.keys)),
-        (generation::ROW_MODULES, bytemuck::cast_slice(&row_modules(parts))),
+        (generation::ROW_MODULES, bytemuck::cast_slice(&row_modules(&manifest, parts))),
+        (generation::ROW_BOOKS, bytemuck::cast_slice(&row_books(&manifest, parts))),
         (generation::FULL, bytemuck::cast_slice(parts.vectors)),
         (generation::ROUNDED, bytemuck::cast_slice(&rounded)),
         (generation::SCALES, bytemuck::cast_slice(&scales)),
@@ -80,7 +90,7 @@ pub fn build(folder: &Path, parts: &Parts<'_>) -> Result<String, IndexError> {
         });
         written.map_err(|error| io_error("cannot write", &path, error))?;
     }
-    generation::publish(folder, &root, &name, manifest(parts))?;
+    generation::publish(folder, &root, &name, manifest)?;
     generation::prune(folder)?;
     Ok(name)
 }
@@ -103,8 +113,8 @@ pub fn build_in_memory(name: &str, parts: &Parts<'_>) -> Result<Generation, Inde
         name: name.to_owned(),
         lexical,
         vectors,
-        row_modules: Column::Owned(row_modules(parts)),
-        modules: manifest.modules.keys().cloned().collect(),
+        row_modules: Column::Owned(row_modules(&manifest, parts)),
+        row_books: Column::Owned(row_books(&manifest, parts)),
         page_rows: generation::rows_by_page(parts.pages).into(),
         root: None,
         manifest,

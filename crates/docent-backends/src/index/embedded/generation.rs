@@ -8,6 +8,7 @@
 //!     pages.jsonl        the pages and a hash per section, for the next ingest
 //!     keys               what each row's vector was made from, 16 bytes a row
 //!     modules.u16        the module of each row
+//!     books.u16          the book of each row
 //!     vectors.f32 vectors.i8 vectors.scale
 //!     lexical/           tantivy
 //! ```
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use docent_core::embed::EmbedderId;
-use docent_core::index::{Description, IndexError, Module};
+use docent_core::index::{Description, IndexError, Modules};
 use docent_core::language::Language;
 use serde::{Deserialize, Serialize};
 use tantivy::directory::MmapDirectory;
@@ -35,7 +36,7 @@ use super::vectors::Vectors;
 use crate::index::parts::{Key, PageRecord, SourceRecord};
 
 /// Raised when files of older versions can no longer be read.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 const CURRENT: &str = "CURRENT";
 const MANIFEST: &str = "manifest.json";
@@ -45,6 +46,7 @@ pub(super) const FULL: &str = "vectors.f32";
 pub(super) const ROUNDED: &str = "vectors.i8";
 pub(super) const SCALES: &str = "vectors.scale";
 pub(super) const ROW_MODULES: &str = "modules.u16";
+pub(super) const ROW_BOOKS: &str = "books.u16";
 pub(super) const LEXICAL: &str = "lexical";
 
 /// What a generation holds, and how to tell whether it still does.
@@ -61,7 +63,10 @@ pub struct Manifest {
     /// How many chunks.
     pub chunks: usize,
     /// Pages and chunks by module.
-    pub modules: BTreeMap<String, Module>,
+    pub modules: Modules,
+    /// The same for each book that has a name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub books: BTreeMap<String, Modules>,
     /// The sources it was made from, to read again.
     pub sources: Vec<SourceRecord>,
     /// When it was published, RFC 3339.
@@ -89,15 +94,18 @@ pub struct Generation {
     pub lexical: Lexical,
     /// The vector side; none when the book was ingested without an embedder.
     pub vectors: Option<Vectors>,
-    /// The module of each row, as a number into `modules`.
+    /// The module of each row, as its place among the manifest's.
     pub row_modules: Column<u16>,
-    /// The modules, in name order.
-    pub modules: Vec<String>,
+    /// The book of each row, as its place among the manifest's; [`NO_BOOK`] without a name.
+    pub row_books: Column<u16>,
     /// The rows of each page; read when a page is first asked for.
     pub(super) page_rows: OnceLock<HashMap<String, Range<u32>>>,
     /// Its folder; none in memory.
     pub(super) root: Option<PathBuf>,
 }
+
+/// The book of a row that is of none with a name.
+pub const NO_BOOK: u16 = u16::MAX;
 
 /// Checking sums reads every byte; above this the check is left to `docent doctor`.
 const CHECKED_AT_OPEN: u64 = 64 << 20;
@@ -163,9 +171,9 @@ impl Generation {
                 Some(vectors.ok_or_else(|| damaged("the vector files do not agree"))?)
             }
         };
-        let modules: Vec<String> = manifest.modules.keys().cloned().collect();
-        let row_modules = open_column(&root, ROW_MODULES)?;
-        if lexical.rows() != manifest.chunks || row_modules.len() != manifest.chunks {
+        let row_modules: Column<u16> = open_column(&root, ROW_MODULES)?;
+        let row_books: Column<u16> = open_column(&root, ROW_BOOKS)?;
+        if [lexical.rows(), row_modules.len(), row_books.len()].iter().any(|rows| *rows != manifest.chunks) {
             return Err(damaged("the number of chunks does not agree with the manifest"));
         }
         Ok(Self {
@@ -174,7 +182,7 @@ impl Generation {
             lexical,
             vectors,
             row_modules,
-            modules,
+            row_books,
             page_rows: OnceLock::new(),
             root: Some(root),
         })
@@ -202,6 +210,7 @@ impl Generation {
             pages: self.manifest.pages,
             chunks: self.manifest.chunks,
             modules: self.manifest.modules.clone(),
+            books: self.manifest.books.clone(),
             sources: self.manifest.sources.iter().map(|source| source.location.clone()).collect(),
             created_at: self.manifest.created_at.clone(),
         }
@@ -267,6 +276,19 @@ pub fn read_manifest(root: &Path) -> Result<Manifest, IndexError> {
         return Err(IndexError::OtherFormat { found: format, expected: FORMAT });
     }
     serde_json::from_slice(&text).map_err(damaged)
+}
+
+/// Where a book came from. Versions of Docent with other files say it in the same words.
+pub fn read_sources(root: &Path) -> Result<Vec<SourceRecord>, IndexError> {
+    #[derive(Deserialize)]
+    struct Sources {
+        sources: Vec<SourceRecord>,
+    }
+    let path = root.join(MANIFEST);
+    let text = fs::read(&path).map_err(|error| io_error("cannot read", &path, error))?;
+    let sources: Sources = serde_json::from_slice(&text)
+        .map_err(|error| IndexError::Damaged(format!("{}: {error}", path.display())))?;
+    Ok(sources.sources)
 }
 
 /// Compares the files with the manifest: sizes always, every byte when asked.

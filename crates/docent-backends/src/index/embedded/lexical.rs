@@ -32,6 +32,7 @@ const CACHED_BLOCKS: usize = 64;
 struct Fields {
     /// Title, headings and text together: what BM25 ranks.
     body: Field,
+    book: Field,
     module: Field,
     /// The chunk itself, as JSON.
     record: Field,
@@ -45,6 +46,7 @@ impl Fields {
             .set_index_option(IndexRecordOption::WithFreqs);
         let fields = Self {
             body: schema.add_text_field("body", TextOptions::default().set_indexing_options(indexing)),
+            book: schema.add_text_field("book", STRING),
             module: schema.add_text_field("module", STRING),
             record: schema.add_bytes_field("record", STORED),
         };
@@ -78,6 +80,7 @@ impl LexicalWriter {
     pub fn add(&mut self, chunk: &Chunk) -> tantivy::Result<()> {
         let mut document = TantivyDocument::default();
         document.add_text(self.fields.body, chunk.embedded_text());
+        document.add_text(self.fields.book, &chunk.book_name);
         document.add_text(self.fields.module, &chunk.module_name);
         document.add_bytes(self.fields.record, &serde_json::to_vec(chunk).map_err(std::io::Error::other)?);
         self.writer.add_document(document)
@@ -155,12 +158,12 @@ impl Lexical {
             return Ok((Vec::new(), weights));
         }
         let mut query: Box<dyn Query> = Box::new(BooleanQuery::new(clauses));
-        if let Some(module) = &filter.module {
-            let module =
-                TermQuery::new(Term::from_field_text(self.fields.module, module), IndexRecordOption::Basic);
+        for (field, name) in [(self.fields.book, &filter.book), (self.fields.module, &filter.module)] {
+            let Some(name) = name else { continue };
+            let only = TermQuery::new(Term::from_field_text(field, name), IndexRecordOption::Basic);
             query = Box::new(BooleanQuery::new(vec![
                 (Occur::Must, query),
-                (Occur::Must, Box::new(ConstScoreQuery::new(Box::new(module), 0.0))),
+                (Occur::Must, Box::new(ConstScoreQuery::new(Box::new(only), 0.0))),
             ]));
         }
         let found = self.searcher.search(&*query, &TopDocs::with_limit(depth).order_by_score())?;

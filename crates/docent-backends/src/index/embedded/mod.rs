@@ -14,12 +14,15 @@ mod lexical;
 mod shelf;
 pub mod vectors;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use docent_core::chunk::Chunk;
-use docent_core::index::{Candidate, Candidates, Description, Index, IndexError, IndexQuery, PageOutline};
+use docent_core::index::{
+    Candidate, Candidates, Description, Filter, Index, IndexError, IndexQuery, PageOutline,
+};
 
 use generation::Generation;
 pub use shelf::FolderShelf;
@@ -121,15 +124,12 @@ impl Generation {
             (Some(vectors), Some(vector)) if vector.len() != vectors.width() => {
                 return Err(IndexError::WrongWidth { expected: vectors.width(), actual: vector.len() });
             }
-            (Some(vectors), Some(vector)) => match &query.filter.module {
-                None => vectors.nearest(vector, query.depth, None),
-                Some(module) => match self.modules.binary_search(module) {
-                    Ok(number) => {
-                        let allowed = |row: u32| self.row_modules[row as usize] == number as u16;
-                        vectors.nearest(vector, query.depth, Some(&allowed))
-                    }
-                    Err(_) => Vec::new(),
-                },
+            (Some(vectors), Some(vector)) if query.filter.is_open() => {
+                vectors.nearest(vector, query.depth, None)
+            }
+            (Some(vectors), Some(vector)) => match self.allowed(query.filter) {
+                Some(allowed) => vectors.nearest(vector, query.depth, Some(&allowed)),
+                None => Vec::new(),
             },
             _ => Vec::new(),
         };
@@ -143,6 +143,20 @@ impl Generation {
             dense: load(dense).map_err(damaged)?,
             terms,
             version: self.name.clone(),
+        })
+    }
+
+    /// Whether a row may be found; none when there is nothing of what the filter names.
+    fn allowed(&self, filter: &Filter) -> Option<impl Fn(u32) -> bool + Sync + '_> {
+        fn number<T>(names: &BTreeMap<String, T>, wanted: Option<&String>) -> Option<Option<u16>> {
+            let Some(wanted) = wanted else { return Some(None) };
+            names.keys().zip(0..).find(|(name, _)| *name == wanted).map(|(_, number)| Some(number))
+        }
+        let book = number(&self.manifest.books, filter.book.as_ref())?;
+        let module = number(&self.manifest.modules, filter.module.as_ref())?;
+        Some(move |row: u32| {
+            book.is_none_or(|book| self.row_books[row as usize] == book)
+                && module.is_none_or(|module| self.row_modules[row as usize] == module)
         })
     }
 }

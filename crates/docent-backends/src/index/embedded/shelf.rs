@@ -47,7 +47,7 @@ impl Shelf for FolderShelf {
 
     async fn sources(&self) -> Result<Vec<SourceRecord>, IndexError> {
         let Some(name) = generation::current(&self.folder)? else { return Ok(Vec::new()) };
-        Ok(generation::read_manifest(&self.folder.join(name))?.sources)
+        generation::read_sources(&self.folder.join(name))
     }
 
     async fn vectors(&self) -> Result<HashMap<Key, Vector>, IndexError> {
@@ -82,7 +82,7 @@ impl Shelf for FolderShelf {
             chunks: chunks?,
             vectors,
             keys,
-            labels: labels(&manifest.modules),
+            labels: labels(&manifest.modules, &manifest.books),
             sources: manifest.sources.clone(),
             created_at: manifest.created_at.clone(),
         })

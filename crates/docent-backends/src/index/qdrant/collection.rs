@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use docent_core::embed::EmbedderId;
-use docent_core::index::{Description, IndexError, Module, PageOutline};
+use docent_core::index::{Description, IndexError, Modules, PageOutline};
 use docent_core::language::Language;
 use docent_core::terms::Analyzer;
 use qdrant_client::qdrant::vectors_config::Config;
@@ -68,7 +68,10 @@ pub struct Manifest {
     /// How many chunks.
     pub chunks: usize,
     /// Pages and chunks by module.
-    pub modules: BTreeMap<String, Module>,
+    pub modules: Modules,
+    /// The same for each book that has a name.
+    #[serde(default)]
+    pub books: BTreeMap<String, Modules>,
     /// The sources it was made from, to read again.
     pub sources: Vec<SourceRecord>,
     /// When it was made, RFC 3339.
@@ -137,7 +140,7 @@ pub struct Listing {
     /// Every page with its sections, in the order of the book.
     pub outline: Vec<PageOutline>,
     /// Pages and chunks by module.
-    pub modules: BTreeMap<String, Module>,
+    pub modules: Modules,
 }
 
 /// Weights of terms that are remembered.
@@ -167,6 +170,7 @@ impl Collection {
             pages: manifest.pages,
             chunks: manifest.chunks,
             modules: manifest.modules.clone(),
+            books: manifest.books.clone(),
             sources: manifest.sources.iter().map(|source| source.location.clone()).collect(),
             created_at: manifest.created_at.clone(),
         };
@@ -215,7 +219,8 @@ impl Collection {
             language,
             pages: 0,
             chunks,
-            modules: BTreeMap::new(),
+            modules: Modules::new(),
+            books: BTreeMap::new(),
             sources: vec![format!("{}/{name}", connection.place())],
             created_at: String::new(),
         };
@@ -283,7 +288,7 @@ impl Collection {
             (row, &a.document_id, a.index).cmp(&(other, &b.document_id, b.index))
         });
         let outline = PageOutline::of(places.iter().map(|(_, chunk)| chunk));
-        let mut modules: BTreeMap<String, Module> = BTreeMap::new();
+        let mut modules = Modules::new();
         for page in outline.iter().filter(|page| !page.module_name.is_empty()) {
             modules.entry(page.module_name.clone()).or_default().pages += 1;
         }

@@ -127,6 +127,7 @@ impl<'a> Writer<'a> {
             pages: parts.pages.len(),
             chunks: parts.chunks.len(),
             modules: parts.modules(),
+            books: parts.books(),
             sources: parts.sources.clone(),
             created_at: parts.created_at.clone(),
             average_terms: self.average_terms,

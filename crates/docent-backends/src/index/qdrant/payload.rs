@@ -149,6 +149,7 @@ impl Fields {
             index: number(&self.index).unwrap_or_default(),
             section: section.map_or_else(|| section_of(page, &hierarchy), |section| section as u32),
             page_title: title.or_else(|| hierarchy.first().cloned()).unwrap_or_default(),
+            book_name: String::new(),
             module_name: text(&self.module).unwrap_or_default(),
             token_count: number(&self.tokens).unwrap_or_default(),
             document_id,
@@ -224,6 +225,9 @@ pub fn own(chunk: &Chunk, row: usize, key: Option<u128>, created_at: &str) -> Pa
     put("page_title", json!(chunk.page_title));
     put("heading", json!(chunk.heading));
     put("heading_hierarchy", json!(chunk.heading_hierarchy));
+    if !chunk.book_name.is_empty() {
+        put("book_name", json!(chunk.book_name));
+    }
     put("module_name", json!(chunk.module_name));
     put("content", json!(chunk.content));
     put("token_count", json!(chunk.token_count));
@@ -248,6 +252,7 @@ pub fn read_own(payload: &Value) -> Option<Chunk> {
         page_title: text("page_title")?,
         heading: text("heading"),
         heading_hierarchy: payload.get("heading_hierarchy").map(as_list).unwrap_or_default(),
+        book_name: text("book_name").unwrap_or_default(),
         module_name: text("module_name")?,
         content: text("content").unwrap_or_default(),
         token_count: number("token_count")?,

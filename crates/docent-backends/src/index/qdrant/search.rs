@@ -48,7 +48,7 @@ impl Asked {
             )));
         }
         let terms = collection.analyzer.distinct(query.text);
-        let filter = module_filter(collection, query);
+        let filter = part_filter(collection, query);
         let start = || {
             let start = QueryPointsBuilder::new(&collection.name).limit(query.depth as u64);
             match &filter {
@@ -124,14 +124,18 @@ impl Asked {
     }
 }
 
-fn module_filter(collection: &Collection, query: &IndexQuery<'_>) -> Option<Filter> {
-    let module = query.filter.module.clone()?;
-    let field = match &collection.reading {
+fn part_filter(collection: &Collection, query: &IndexQuery<'_>) -> Option<Filter> {
+    let module = match &collection.reading {
         Reading::Own(_) => "module_name",
         // Without such a field no passage is in a module: the condition finds nothing.
         Reading::Foreign(fields) => fields.module.as_deref().unwrap_or("module_name"),
     };
-    Some(Filter::must([Condition::matches(field, module)]))
+    let named = [("book_name", &query.filter.book), (module, &query.filter.module)];
+    let conditions: Vec<Condition> = named
+        .into_iter()
+        .filter_map(|(field, name)| Some(Condition::matches(field, name.clone()?)))
+        .collect();
+    (!conditions.is_empty()).then(|| Filter::must(conditions))
 }
 
 /// Passages with their scores, best first; equal ones in the order of the book.

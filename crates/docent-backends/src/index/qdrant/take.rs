@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use docent_core::chunk::Chunk;
 use docent_core::embed::{EmbedderId, Vector};
-use docent_core::index::{IndexError, Module};
+use docent_core::index::IndexError;
 use qdrant_client::qdrant::{RetrievedPoint, ScrollPointsBuilder, VectorsSelector};
 use serde_json::Value;
 
 use super::collection::{self, Reading};
 use super::{QdrantIndex, payload, read};
-use crate::index::parts::{Key, PageRecord, WholeBook, labels};
+use crate::index::parts::{Key, Labels, PageRecord, WholeBook, labels};
 
 impl QdrantIndex {
     /// Every point, as the book they make.
@@ -45,11 +45,12 @@ impl QdrantIndex {
         if rows.iter().any(|row| row.vector.as_ref().map_or(0, Vec::len) != embedder.width) {
             embedder = EmbedderId::none();
         }
-        let (pages, modules, sources) = match &collection.reading {
+        let (pages, labels, sources) = match &collection.reading {
             Reading::Own(manifest) => {
-                (self.pages(&collection.name).await?, manifest.modules.clone(), manifest.sources.clone())
+                let labels = labels(&manifest.modules, &manifest.books);
+                (self.pages(&collection.name).await?, labels, manifest.sources.clone())
             }
-            Reading::Foreign(_) => (pages_of(&rows), BTreeMap::<String, Module>::new(), Vec::new()),
+            Reading::Foreign(_) => (pages_of(&rows), Labels::new(), Vec::new()),
         };
         Ok(WholeBook {
             language: collection.description.language,
@@ -60,7 +61,7 @@ impl QdrantIndex {
                 _ => rows.iter().flat_map(|row| unit(row.vector.as_deref().unwrap_or_default())).collect(),
             },
             embedder,
-            labels: labels(&modules),
+            labels,
             sources,
             created_at: crate::now_rfc3339(),
             chunks: rows.into_iter().map(|row| row.chunk).collect(),
@@ -86,6 +87,7 @@ fn pages_of(rows: &[Taken]) -> Vec<PageRecord> {
                 id: chunk.document_id.clone(),
                 url: chunk.url.split('#').next().unwrap_or_default().to_owned(),
                 title: chunk.page_title.clone(),
+                book: chunk.book_name.clone(),
                 module: chunk.module_name.clone(),
                 chunks: 1,
                 sections: BTreeMap::new(),

@@ -144,7 +144,7 @@ async fn keywords_score_as_in_the_embedded_index() {
         EmbeddedIndex::in_memory(with_parts(&chunks, |parts| build_in_memory("memory", parts)).unwrap());
     for question in ["What is a node?", "the graph of topics", "pasta 7", "zebra node", ""] {
         for module in [None, Some("m".to_owned())] {
-            let filter = Restriction { module };
+            let filter = Restriction::of_module(module);
             let query = IndexQuery { text: question, vector: None, filter: &filter, depth: 20 };
             let (a, b) = (here.search(&query).await.unwrap(), there.search(&query).await.unwrap());
             let scores = |found: &Candidates| -> Vec<(String, i32)> {
@@ -221,7 +221,7 @@ async fn a_book_comes_back_as_it_went() {
         assert_eq!(taken.chunks, parts.chunks);
         assert_eq!(taken.pages, parts.pages);
         assert_eq!(taken.keys, parts.keys);
-        assert_eq!(taken.labels, BTreeMap::from([("m".to_owned(), "Module M".to_owned())]));
+        assert_eq!(taken.labels[&(String::new(), "m".to_owned())], "Module M");
         assert_eq!(taken.embedder, parts.embedder);
         for (a, b) in taken.vectors.iter().zip(parts.vectors) {
             assert!((a - b).abs() < 1e-6);
@@ -477,5 +477,5 @@ async fn a_collection_is_laid_out_as_configured() {
     assert!(params.sparse_vectors_config.unwrap().map.contains_key("keywords"));
     let mut indexed: Vec<&String> = info.payload_schema.keys().collect();
     indexed.sort();
-    assert_eq!(indexed, ["docent", "document_id", "module_name"]);
+    assert_eq!(indexed, ["book_name", "docent", "document_id", "module_name"]);
 }

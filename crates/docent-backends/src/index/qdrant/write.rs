@@ -132,7 +132,7 @@ impl QdrantIndex {
     /// Names what a collection holds: the same book, cut, embedded and laid out the same way,
     /// has the same.
     fn fingerprint(&self, parts: &Parts<'_>) -> u64 {
-        let page = |page: &PageRecord| json!([page, parts.labels.get(&page.module)]).to_string();
+        let page = |page: &PageRecord| json!([page, parts.label(page)]).to_string();
         let pages: Vec<String> = parts.pages.iter().map(page).collect();
         let name =
             json!([FORMAT, parts.embedder, parts.language, parts.sources, pages, self.settings.layout]);
@@ -232,7 +232,7 @@ impl QdrantIndex {
                 return Err(error);
             }
         }
-        for field in ["document_id", "module_name", ROLE] {
+        for field in ["document_id", "book_name", "module_name", ROLE] {
             let index = CreateFieldIndexCollectionBuilder::new(name, field, FieldType::Keyword).wait(true);
             self.connection.write(|client| client.create_field_index(index.clone())).await?;
         }

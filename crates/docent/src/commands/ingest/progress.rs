@@ -1,0 +1,148 @@
+//! How far an ingest is: bars for people, lines of JSON for programs.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use docent_backends::ingest::Progress;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::output::Output;
+
+/// Lines for programs come no more often than this, but for the first and the last of a step.
+const BETWEEN_LINES: Duration = Duration::from_millis(250);
+
+/// Whoever listens to this command.
+pub fn reporter(output: &Output) -> Box<dyn Progress> {
+    if output.json { Box::new(Lines::new(output)) } else { Box::new(Bars::new(output)) }
+}
+
+/// A line of JSON for every step, and some on the way.
+struct Lines {
+    output: Output,
+    step: Mutex<String>,
+    last: Mutex<Option<Instant>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Line<'a> {
+    /// A step of the flow begins.
+    Step { step: &'a str },
+    /// So many of the pages found so far were read.
+    Pages { done: usize, known: usize },
+    /// So many of so many passages are through the step.
+    Passages { step: &'a str, done: usize, total: usize },
+}
+
+impl Lines {
+    fn new(output: &Output) -> Self {
+        Self { output: *output, step: Mutex::default(), last: Mutex::default() }
+    }
+
+    fn say(&self, line: &Line<'_>, at_once: bool) {
+        let mut last = locked(&self.last);
+        if at_once || last.is_none_or(|last| last.elapsed() > BETWEEN_LINES) {
+            *last = Some(Instant::now());
+            // Whoever no longer reads gets the report's failure, too.
+            let _ = self.output.json_line(line);
+        }
+    }
+}
+
+impl Progress for Lines {
+    fn step(&self, name: &str) {
+        *locked(&self.step) = name.to_owned();
+        self.say(&Line::Step { step: name }, true);
+    }
+
+    fn passages(&self, done: usize, total: usize) {
+        let step = locked(&self.step).clone();
+        self.say(&Line::Passages { step: &step, done, total }, done == 0 || done == total);
+    }
+
+    fn pages(&self, done: usize, known: usize) {
+        self.say(&Line::Pages { done, known }, false);
+    }
+}
+
+fn locked<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Progress on a terminal; silence elsewhere.
+pub struct Bars {
+    visible: bool,
+    step: Mutex<String>,
+    bar: Mutex<Option<ProgressBar>>,
+}
+
+impl Bars {
+    /// Nothing to see yet.
+    pub fn new(output: &Output) -> Self {
+        Self { visible: output.watched() && !output.json, step: Mutex::default(), bar: Mutex::new(None) }
+    }
+
+    fn replace(&self, bar: Option<ProgressBar>) {
+        let mut slot = locked(&self.bar);
+        if let Some(old) = slot.take() {
+            old.finish_and_clear();
+        }
+        *slot = bar;
+    }
+
+    fn counting(&self, of: &str, total: usize) {
+        let bar = ProgressBar::new(total as u64).with_message(locked(&self.step).clone());
+        let template = format!("{{msg}} {{wide_bar}} {{pos}}/{{len}} {of} · {{per_sec}} · {{eta}} left");
+        bar.set_style(
+            ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        self.replace(Some(bar));
+    }
+}
+
+impl Progress for Bars {
+    fn pages(&self, done: usize, known: usize) {
+        if !self.visible || known == 0 {
+            return;
+        }
+        let begun = locked(&self.bar).as_ref().is_some_and(|bar| bar.length().is_some());
+        if !begun {
+            self.counting("pages found so far", known);
+        }
+        if let Some(bar) = &*locked(&self.bar) {
+            bar.set_length(known as u64);
+            bar.set_position(done as u64);
+        }
+    }
+
+    fn step(&self, name: &str) {
+        *locked(&self.step) = name.to_owned();
+        if self.visible {
+            let bar = ProgressBar::new_spinner().with_message(name.to_owned());
+            bar.enable_steady_tick(Duration::from_millis(100));
+            self.replace(Some(bar));
+        }
+    }
+
+    fn passages(&self, done: usize, total: usize) {
+        if !self.visible || total == 0 {
+            return;
+        }
+        if done == 0 || locked(&self.bar).is_none() {
+            self.counting("passages", total);
+        }
+        if let Some(bar) = &*locked(&self.bar) {
+            bar.set_position(done as u64);
+        }
+        if done == total {
+            self.replace(None);
+        }
+    }
+}
+
+impl Drop for Bars {
+    fn drop(&mut self) {
+        self.replace(None);
+    }
+}

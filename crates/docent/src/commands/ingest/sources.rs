@@ -1,0 +1,82 @@
+//! What is read: the sources on the command line, else those of `docent.toml`, else those of last time.
+
+use docent_backends::index::parts::{SiteOptions, SourceRecord};
+use docent_backends::index::shelf::Shelf;
+use docent_backends::source::site::is_address;
+use docent_core::language::Language;
+
+use crate::cli::{Ingest, Site};
+use crate::compose;
+use crate::exit::Failure;
+use crate::settings::Settings;
+
+/// The sources that are named, on the command line or in the settings; none when none are.
+pub fn named(settings: &Settings, arguments: &Ingest) -> Result<Vec<SourceRecord>, Failure> {
+    if arguments.sources.is_empty() {
+        return configured(settings);
+    }
+    let base_url = arguments.base_url.clone().or_else(|| settings.book.base_url.clone());
+    if let Some(url) = base_url.as_deref().filter(|url| !is_web(url)) {
+        return Err(Failure::usage(format!("--base-url must start with http:// or https://, got {url}")));
+    }
+    let layout = arguments.layout.clone().or_else(|| settings.book.layout.clone());
+    let site = site_options(&arguments.site);
+    if site.is_some() && !arguments.sources.iter().any(|location| is_address(location)) {
+        return Err(Failure::usage(
+            "--include, --exclude, --max-pages, --max-depth and --allow-private are for sites, but none is named",
+        ));
+    }
+    let record = |location: &String| SourceRecord {
+        name: None,
+        location: match is_address(location) {
+            true => location.trim().to_owned(),
+            // Remembered in full, so that the next ingest finds it from any folder.
+            false => std::path::absolute(location)
+                .map_or_else(|_| location.clone(), |path| path.to_string_lossy().into_owned()),
+        },
+        base_url: base_url.clone(),
+        layout: layout.clone(),
+        site: site.clone().filter(|_| is_address(location)),
+    };
+    Ok(arguments.sources.iter().map(record).collect())
+}
+
+/// The sources that `docent.toml` lists.
+pub fn configured(settings: &Settings) -> Result<Vec<SourceRecord>, Failure> {
+    settings.sources.iter().map(|source| source.record(&settings.book)).collect()
+}
+
+/// The sources of last time.
+pub async fn remembered(shelf: &dyn Shelf) -> Result<Vec<SourceRecord>, Failure> {
+    let remembered = shelf.sources().await.map_err(compose::index_failure)?;
+    match remembered.is_empty() {
+        false => Ok(remembered),
+        true => Err(Failure::usage("no source given").hint(
+            "name a folder: docent ingest ./docs --base-url https://example.org/docs; or list [[sources]] in docent.toml",
+        )),
+    }
+}
+
+/// Whether a link can begin like this.
+pub fn is_web(url: &str) -> bool {
+    url.starts_with("http://") || url.starts_with("https://")
+}
+
+/// What was asked for about sites; none when nothing was.
+fn site_options(flags: &Site) -> Option<SiteOptions> {
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let options = SiteOptions {
+        include: flags.include.clone(),
+        exclude: flags.exclude.clone(),
+        max_pages: flags.max_pages.map(number),
+        max_depth: flags.max_depth.map(number),
+        allow_private: flags.allow_private,
+    };
+    (options != SiteOptions::default()).then_some(options)
+}
+
+/// The book's language, when it is said.
+pub fn language(settings: &Settings, flag: Option<&str>) -> Result<Option<Language>, Failure> {
+    let code = flag.or(settings.book.language.as_deref());
+    code.map(|code| code.parse().map_err(Failure::usage)).transpose()
+}
