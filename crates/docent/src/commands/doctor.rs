@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use docent_backends::index::embedded::generation;
 use docent_backends::session::sql::Place;
+use docent_backends::source::site::is_address;
 use docent_core::embed::{EmbedderId, Purpose};
 use docent_core::index::{Index, IndexError};
 use secrecy::{ExposeSecret, SecretString};
@@ -84,6 +85,7 @@ fn show(finding: &Finding, output: &Output) -> Result<(), Failure> {
 
 async fn examine(settings: &Settings) -> Vec<Finding> {
     let mut findings = vec![configuration()];
+    findings.extend(sources(settings));
     findings.extend(reranker(settings).await);
     match settings.data_dir() {
         Ok(folder) => {
@@ -110,6 +112,34 @@ fn configuration() -> Finding {
     } else {
         Finding::good("configuration", format!("no {file}: the defaults are used"))
     }
+}
+
+/// The sources that `docent.toml` lists; sites are not asked.
+fn sources(settings: &Settings) -> Option<Finding> {
+    let listed = &settings.sources;
+    if listed.is_empty() {
+        return None;
+    }
+    let missing: Vec<&str> = listed
+        .iter()
+        .map(|source| source.location.as_str())
+        .filter(|location| !is_address(location) && !Path::new(location).exists())
+        .collect();
+    Some(match missing.as_slice() {
+        [] => {
+            let count = if listed.len() == 1 {
+                "one source is".to_owned()
+            } else {
+                format!("{} sources are", listed.len())
+            };
+            Finding::good("sources", format!("{count} listed; `docent ingest` reads them"))
+        }
+        missing => Finding::bad(
+            "sources",
+            Failure::new(Exit::NotConfigured, format!("{} does not exist", missing.join(", ")))
+                .hint("a location in [[sources]] is taken from the folder of docent.toml"),
+        ),
+    })
 }
 
 /// The embedder, tried with one word, and its identity.

@@ -122,6 +122,17 @@ fn one_book_says_nothing_about_books() {
 }
 
 #[test]
+fn the_doctor_looks_for_the_sources() {
+    let docent = two_books();
+    let found = docent.ok(&with_config(&["doctor"]));
+    assert!(found.contains("sources        2 sources are listed; `docent ingest` reads them"), "{found}");
+    std::fs::remove_dir_all(docent.home.path().join("manuals/ovens")).unwrap();
+    let run = docent.run(&with_config(&["doctor"]));
+    assert_eq!(run.status, 1);
+    assert!(run.stdout.contains("manuals/ovens does not exist"), "{}", run.stdout);
+}
+
+#[test]
 fn a_list_of_sources_that_makes_no_sense_says_where() {
     let docent = Docent::without_vectors();
     let check = |sources: &str, expected: &str| {

@@ -2,8 +2,6 @@
 
 #![allow(clippy::print_stderr)]
 
-use std::collections::BTreeMap;
-
 use docent_core::embed::Vector;
 use docent_core::index::Filter as Restriction;
 use docent_core::testing::{LetterEmbedder, chunk, index_contract};

@@ -3,11 +3,12 @@
 use docent_backends::index::parts::{SiteOptions, SourceRecord};
 use docent_backends::index::shelf::Shelf;
 use docent_backends::source::site::is_address;
+use docent_core::index::IndexError;
 use docent_core::language::Language;
 
 use crate::cli::{Ingest, Site};
 use crate::compose;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::settings::Settings;
 
 /// The sources that are named, on the command line or in the settings; none when none are.
@@ -48,7 +49,11 @@ pub fn configured(settings: &Settings) -> Result<Vec<SourceRecord>, Failure> {
 
 /// The sources of last time.
 pub async fn remembered(shelf: &dyn Shelf) -> Result<Vec<SourceRecord>, Failure> {
-    let remembered = shelf.sources().await.map_err(compose::index_failure)?;
+    let remembered = shelf.sources().await.map_err(|error| match error {
+        // What should say where the book came from is what is broken.
+        IndexError::Damaged(_) => Failure::new(Exit::Failed, error).hint("name the book's sources again"),
+        error => compose::index_failure(error),
+    })?;
     match remembered.is_empty() {
         false => Ok(remembered),
         true => Err(Failure::usage("no source given").hint(
