@@ -102,7 +102,7 @@ pub struct Ingest {
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
     /// The generator whose rules make addresses [default: detected]
-    #[arg(long, value_name = "NAME", value_parser = ["docusaurus", "mdbook", "sphinx", "plain"])]
+    #[arg(long, value_name = "NAME", value_parser = ["docusaurus", "mdbook", "sphinx", "mkdocs", "vitepress", "asciidoctor", "plain"])]
     pub layout: Option<String>,
     /// The book's language, as a two-letter code [default: detected]
     #[arg(long, value_name = "CODE")]
