@@ -21,8 +21,33 @@ pub enum Layout {
     Sphinx,
     /// Asciidoctor's rules: `.adoc` becomes `.html`.
     Asciidoctor,
+    /// MkDocs' rules: a page is a folder of its own, or, without `folders`, a `.html`.
+    MkDocs {
+        /// `use_directory_urls`
+        folders: bool,
+    },
+    /// VitePress' rules: `.md` becomes `.html`, or, with `clean` addresses, nothing.
+    VitePress {
+        /// `cleanUrls`
+        clean: bool,
+    },
     /// Files are published under their own names.
     Plain,
+}
+
+impl Layout {
+    /// What the generator is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Docusaurus => "Docusaurus",
+            Self::MdBook => "MdBook",
+            Self::Sphinx => "Sphinx",
+            Self::Asciidoctor => "Asciidoctor",
+            Self::MkDocs { .. } => "MkDocs",
+            Self::VitePress { .. } => "VitePress",
+            Self::Plain => "Plain",
+        }
+    }
 }
 
 impl std::str::FromStr for Layout {
@@ -34,9 +59,11 @@ impl std::str::FromStr for Layout {
             "mdbook" => Ok(Self::MdBook),
             "sphinx" => Ok(Self::Sphinx),
             "asciidoctor" => Ok(Self::Asciidoctor),
+            "mkdocs" => Ok(Self::MkDocs { folders: true }),
+            "vitepress" => Ok(Self::VitePress { clean: false }),
             "plain" => Ok(Self::Plain),
             other => Err(format!(
-                "unknown layout `{other}`; known are docusaurus, mdbook, sphinx, asciidoctor, plain"
+                "unknown layout `{other}`; known are docusaurus, mdbook, sphinx, asciidoctor, mkdocs, vitepress, plain"
             )),
         }
     }
@@ -76,7 +103,9 @@ impl Site {
                     Layout::MdBook => format!("/{}", mdbook_path(path)),
                     Layout::Sphinx => format!("/{}", rendered(path, &[".rst", ".ipynb"])),
                     Layout::Asciidoctor => format!("/{}", rendered(path, &[".adoc", ".asciidoc", ".asc"])),
-                    _ => format!("/{path}"),
+                    Layout::MkDocs { folders } => format!("/{}", mkdocs_path(path, folders)),
+                    Layout::VitePress { clean } => format!("/{}", vitepress_path(path, clean)),
+                    Layout::Docusaurus | Layout::Plain => format!("/{path}"),
                 };
                 format!("{base}{}", encode_path(&page))
             }
@@ -120,6 +149,29 @@ fn mdbook_path(path: &str) -> String {
     match stem.strip_suffix("README") {
         Some(folder) if folder.is_empty() || folder.ends_with('/') => format!("{folder}index.html"),
         _ => format!("{stem}.html"),
+    }
+}
+
+/// The page of a folder is its `index.md` or `README.md`; others are folders themselves.
+fn mkdocs_path(path: &str, folders: bool) -> String {
+    let Some(stem) = path.strip_suffix(".md").or_else(|| path.strip_suffix(".markdown")) else {
+        return path.to_owned();
+    };
+    let index = ["index", "README"].iter().find_map(|name| stem.strip_suffix(name));
+    match index.filter(|folder| folder.is_empty() || folder.ends_with('/')) {
+        Some(folder) if folders => folder.to_owned(),
+        Some(folder) => format!("{folder}index.html"),
+        None if folders => format!("{stem}/"),
+        None => format!("{stem}.html"),
+    }
+}
+
+fn vitepress_path(path: &str, clean: bool) -> String {
+    let Some(stem) = path.strip_suffix(".md") else { return path.to_owned() };
+    match stem.strip_suffix("index").filter(|folder| folder.is_empty() || folder.ends_with('/')) {
+        Some(folder) => folder.to_owned(),
+        None if clean => stem.to_owned(),
+        None => format!("{stem}.html"),
     }
 }
 
@@ -269,6 +321,24 @@ mod tests {
         check(Layout::MdBook, "README.md", FrontMatter::default(), "/index.html");
         check(Layout::Sphinx, "Tutorials/Setup.rst", FrontMatter::default(), "/Tutorials/Setup.html");
         check(Layout::Plain, "notes/a b.md", FrontMatter::default(), "/notes/a%20b.md");
+    }
+
+    #[test]
+    fn mkdocs_makes_folders_and_vitepress_files() {
+        let check = |layout, path, expected| check(layout, path, FrontMatter::default(), expected);
+        for (path, folder, file) in [
+            ("index.md", "/", "/index.html"),
+            ("a/README.md", "/a/", "/a/index.html"),
+            ("a/b.md", "/a/b/", "/a/b.html"),
+            ("a/c.pdf", "/a/c.pdf", "/a/c.pdf"),
+        ] {
+            check(Layout::MkDocs { folders: true }, path, folder);
+            check(Layout::MkDocs { folders: false }, path, file);
+        }
+        for (path, file, clean) in [("a/index.md", "/a/", "/a/"), ("a/b.md", "/a/b.html", "/a/b")] {
+            check(Layout::VitePress { clean: false }, path, file);
+            check(Layout::VitePress { clean: true }, path, clean);
+        }
     }
 
     #[test]

@@ -10,9 +10,11 @@ use docent_core::parse::parse_page;
 use proptest::prelude::*;
 
 /// A name for each format and layout that leads to a parser of its own.
-const PAGES: [(&str, Layout); 10] = [
+const PAGES: [(&str, Layout); 12] = [
     ("a.md", Layout::Plain),
     ("a.md", Layout::MdBook),
+    ("a.md", Layout::MkDocs { folders: true }),
+    ("a.md", Layout::VitePress { clean: false }),
     ("a.mdx", Layout::Docusaurus),
     ("a.html", Layout::Plain),
     ("a.rst", Layout::Sphinx),

@@ -104,7 +104,7 @@ pub struct Ingest {
     #[arg(long, value_name = "URL", requires = "sources")]
     pub base_url: Option<String>,
     /// The generator whose rules make addresses [default: detected]
-    #[arg(long, value_name = "NAME", requires = "sources", value_parser = ["docusaurus", "mdbook", "sphinx", "asciidoctor", "plain"])]
+    #[arg(long, value_name = "NAME", requires = "sources", value_parser = ["docusaurus", "mdbook", "sphinx", "mkdocs", "vitepress", "asciidoctor", "plain"])]
     pub layout: Option<String>,
     /// The book's language, as a two-letter code [default: detected]
     #[arg(long, value_name = "CODE")]

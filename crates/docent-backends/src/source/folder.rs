@@ -11,9 +11,10 @@ use docent_core::document::{Document, Warning};
 use docent_core::layout::{Base, Layout, Site, category_label, encode_path, without_number};
 use docent_core::parse::mdbook::{Chapter, parse_summary};
 use docent_core::parse::{Format, epub, parse_page};
+use globset::GlobSet;
 use rayon::prelude::*;
 
-use super::{Read, SourceError, patience, toctree};
+use super::{Read, SourceError, generator, patience, toctree};
 use crate::index::parts::SourceRecord;
 
 /// Folders that hold no pages of the author's.
@@ -44,7 +45,8 @@ pub(super) fn read_shown_as(path: &Path, shown: &Path, source: &SourceRecord) ->
         Some(layout) => layout,
         None => detect(&root, &files),
     };
-    read.kind = format!("{layout:?}");
+    let layout = generator::as_configured(layout, &root);
+    read.kind = layout.name().to_owned();
     let shown = match root.strip_prefix(path) {
         Ok(below) if below.as_os_str().is_empty() => shown.to_owned(),
         Ok(below) => shown.join(below),
@@ -110,7 +112,7 @@ fn pages_folder(path: &Path) -> PathBuf {
     if has_docusaurus_config(path) && path.join("docs").is_dir() {
         return path.join("docs");
     }
-    path.to_owned()
+    generator::mkdocs_pages(path).unwrap_or_else(|| path.to_owned())
 }
 
 fn has_docusaurus_config(folder: &Path) -> bool {
@@ -186,6 +188,8 @@ fn detect(root: &Path, files: &[String]) -> Layout {
         Layout::MdBook
     } else if docusaurus() {
         Layout::Docusaurus
+    } else if let Some(layout) = generator::configured(root) {
+        layout
     } else if any(&|file| file.ends_with(".rst")) {
         Layout::Sphinx
     } else if any(&|file| Format::of(file) == Some(Format::AsciiDoc)) {
@@ -209,8 +213,13 @@ fn choose(mut site: Site, root: &Path, files: Vec<String>, read: &mut Read) -> (
             site.chapters.entry(chapter.path.clone()).or_insert(chapter);
         }
     }
+    let mut excluded = GlobSet::empty();
     if site.layout == Layout::Sphinx {
         order = toctree::order(root, &files);
+        excluded = generator::sphinx_excluded(root);
+    }
+    if matches!(site.layout, Layout::MkDocs { .. }) {
+        order = generator::mkdocs_order(root);
     }
     let mut pages = Vec::new();
     for file in files {
@@ -220,7 +229,9 @@ fn choose(mut site: Site, root: &Path, files: Vec<String>, read: &mut Read) -> (
             let label = std::fs::read_to_string(root.join(&file)).ok().and_then(|text| category_label(&text));
             read.labels.extend(label.map(|label| (without_number(folder).to_owned(), label)));
         }
-        match left_out(&file, &site, is_book) {
+        let is_out = excluded.is_match(&file) && has_pages(&file);
+        let reason = left_out(&file, &site, is_book).or_else(|| second_index(&file, root, site.layout));
+        match reason.or_else(|| is_out.then_some("excluded by conf.py, so not published")) {
             Some(reason) => read.warnings.push(Warning::new(&file, reason)),
             None if has_pages(&file) => pages.push(file),
             None => count_other(&file, &mut read.other_files),
@@ -245,6 +256,13 @@ fn left_out(file: &str, site: &Site, is_book: bool) -> Option<&'static str> {
     let has_partials = matches!(site.layout, Layout::Docusaurus | Layout::Asciidoctor);
     let partial = has_partials && file.split('/').any(|part| part.starts_with('_'));
     partial.then_some("a partial (its name starts with _): shown where it is imported, not a page")
+}
+
+/// MkDocs publishes the `README.md` of a folder only where there is no `index.md`.
+fn second_index(file: &str, root: &Path, layout: Layout) -> Option<&'static str> {
+    let folder = file.strip_suffix("README.md").filter(|_| matches!(layout, Layout::MkDocs { .. }))?;
+    let is_second = root.join(folder).join("index.md").is_file();
+    is_second.then_some("index.md is the page of this folder, so not published")
 }
 
 fn count_other(file: &str, others: &mut BTreeMap<String, usize>) {

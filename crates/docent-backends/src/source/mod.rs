@@ -3,6 +3,7 @@
 pub mod archive;
 pub mod corpus;
 pub mod folder;
+mod generator;
 mod patience;
 pub mod site;
 mod toctree;

@@ -144,7 +144,12 @@ impl<'a> Writer<'a> {
             None => {
                 // A page that cannot be read costs the precision of the link, not the answer.
                 let page = self.retriever.page(&chunk.document_id).await.unwrap_or_default();
-                let text = page.iter().map(|chunk| chunk.content.as_str()).collect::<Vec<_>>().join("\n\n");
+                // Headings stand on the page as well, and in its table of contents.
+                let text = page.iter().map(|chunk| {
+                    let heading = chunk.heading.as_deref().unwrap_or_else(|| chunk.title());
+                    format!("{heading}\n\n{}", chunk.content)
+                });
+                let text = text.collect::<Vec<_>>().join("\n\n");
                 self.pages.entry(chunk.document_id.clone()).or_insert(text)
             }
         };

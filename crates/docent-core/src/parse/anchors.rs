@@ -16,6 +16,10 @@ pub enum AnchorStyle {
     MdBook,
     /// docutils' `make_id`, as used by Sphinx.
     Sphinx,
+    /// Python-Markdown's `toc`, as used by MkDocs.
+    MkDocs,
+    /// `@mdit-vue/shared`, as used by VitePress.
+    VitePress,
     /// Jupyter's and nbviewer's: the words as they are, joined by hyphens.
     Jupyter,
 }
@@ -46,6 +50,8 @@ impl Anchors {
             AnchorStyle::GitHub => self.suffixed(github(heading)),
             AnchorStyle::MdBook => self.suffixed(mdbook(heading)),
             AnchorStyle::Sphinx => self.sphinx(heading),
+            AnchorStyle::MkDocs => self.counted(python_markdown(heading)),
+            AnchorStyle::VitePress => self.suffixed(vitepress(heading)),
             AnchorStyle::Jupyter => heading.trim().replace(' ', "-"),
         }
     }
@@ -57,6 +63,21 @@ impl Anchors {
             let count = self.used.entry(slug.clone()).or_insert(0);
             *count += 1;
             unique = format!("{slug}-{count}");
+        }
+        self.used.insert(unique.clone(), 0);
+        unique
+    }
+
+    /// `setup`, then `setup_1`, `setup_2` …: a number at the end is counted up, whoever wrote it.
+    fn counted(&mut self, slug: String) -> String {
+        let mut unique = slug;
+        while unique.is_empty() || self.used.contains_key(&unique) {
+            let counted =
+                unique.rsplit_once('_').and_then(|(stem, count)| Some((stem, count.parse::<u64>().ok()?)));
+            unique = match counted {
+                Some((stem, count)) => format!("{stem}_{}", count.saturating_add(1)),
+                None => format!("{unique}_1"),
+            };
         }
         self.used.insert(unique.clone(), 0);
         unique
@@ -110,6 +131,38 @@ fn mdbook(heading: &str) -> String {
             _ => None,
         })
         .collect()
+}
+
+/// Plain ASCII letters, digits and underscores; runs of spaces and hyphens are one hyphen.
+fn python_markdown(heading: &str) -> String {
+    use unicode_normalization::UnicodeNormalization;
+    let kept: String = heading
+        .nfkd()
+        .filter(|c| c.is_ascii_alphanumeric() || *c == '_' || *c == '-' || c.is_ascii_whitespace())
+        .collect();
+    hyphenated(kept.trim().to_lowercase().chars().map(|c| if c.is_whitespace() { '-' } else { c }))
+}
+
+/// Words without accents and signs joined by single hyphens; a number in front gets an underscore.
+fn vitepress(heading: &str) -> String {
+    use unicode_normalization::UnicodeNormalization;
+    const SIGNS: &str = "~`!@#$%^&*()-_+=[]{}|\\;:\"'“”‘’<>,.?/";
+    let is_accent = |c: &char| ('\u{300}'..='\u{36f}').contains(c);
+    let plain = heading.nfkd().filter(|c| !is_accent(c) && !('\0'..='\u{1f}').contains(c));
+    let slug = hyphenated(plain.map(|c| if c.is_whitespace() || SIGNS.contains(c) { '-' } else { c }));
+    let slug = slug.trim_matches('-').to_lowercase();
+    if slug.starts_with(|c: char| c.is_ascii_digit()) { format!("_{slug}") } else { slug }
+}
+
+/// The characters with each run of hyphens as one.
+fn hyphenated(characters: impl Iterator<Item = char>) -> String {
+    let mut out = String::new();
+    for c in characters {
+        if c != '-' || !out.ends_with('-') {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// Plain ASCII words joined by single hyphens, starting with a letter.
@@ -239,6 +292,55 @@ mod tests {
                 "id3",
                 "launch",
             ],
+        );
+    }
+
+    #[test]
+    fn mkdocs_headings() {
+        check(
+            AnchorStyle::MkDocs,
+            &[
+                "Hello, World!",
+                "Hello, World!",
+                "Hello, World!",
+                "A -- b --- c",
+                "Größe & more",
+                "日本語",
+                "日本語",
+                "step_1",
+                "step_1",
+                "100 % ready",
+                "Gate<T>",
+            ],
+            &[
+                "hello-world",
+                "hello-world_1",
+                "hello-world_2",
+                "a-b-c",
+                "groe-more",
+                "_1",
+                "_2",
+                "step_1",
+                "step_2",
+                "100-ready",
+                "gatet",
+            ],
+        );
+    }
+
+    #[test]
+    fn vitepress_headings() {
+        check(
+            AnchorStyle::VitePress,
+            &[
+                "Hello, World!",
+                "Hello, World!",
+                "What's new in 2.0?",
+                "1. First",
+                "Über snake_case",
+                "日本語",
+            ],
+            &["hello-world", "hello-world-1", "what-s-new-in-2-0", "_1-first", "uber-snake-case", "日本語"],
         );
     }
 

@@ -259,6 +259,18 @@ mod tests {
     }
 
     #[test]
+    fn notes_and_tabs_that_are_drawn_otherwise_are_known() {
+        check(
+            r#"<div id="content"><div class="admonitionblock tip"><table><tr><td class="icon"><div class="title">Tip</div></td>
+            <td class="content">Listen.</td></tr></table></div>
+            <div class="tabbed-set"><input type="radio"><div class="tabbed-labels"><label>npm</label><label>Yarn</label></div>
+            <div class="tabbed-content"><div class="tabbed-block"><p>One.</p></div><div class="tabbed-block"><p>Two.</p></div></div></div>
+            <details class="alert alert--info"><summary>More</summary><p>Text.</p></details></div>"#,
+            "[Admonition] Tip: Listen.\n[Text] npm:\n[Text] One.\n[Text] Yarn:\n[Text] Two.\n[Text] More\n[Text] Text.\n",
+        );
+    }
+
+    #[test]
     fn inline_code_gets_enough_backticks_and_images_speak_only_alone() {
         check(
             "<main><p><code>a`b</code> <kbd><kbd>Ctrl</kbd>+<kbd>C</kbd></kbd><code>x</code> <img alt=no></p>\

@@ -17,6 +17,10 @@ pub enum Flavor {
     Docusaurus,
     /// mdBook: hidden lines in Rust code, an anchor on every heading.
     MdBook,
+    /// MkDocs: notes and tabs by indentation, an anchor on every heading.
+    MkDocs,
+    /// VitePress: containers, an anchor on every heading.
+    VitePress,
     /// Markdown as GitHub shows it.
     Plain,
     /// The Markdown of a notebook's cells, with the anchors that Jupyter gives.
@@ -35,6 +39,8 @@ pub fn parse_markdown(
     let body = match flavor {
         Flavor::Docusaurus => mdx::to_markdown(body, load),
         Flavor::MdBook => super::mdbook::expand_includes(body, load, &mut walker.warnings),
+        Flavor::MkDocs => super::mkdocs::to_markdown(body),
+        Flavor::VitePress => super::vitepress::to_markdown(body),
         Flavor::Plain | Flavor::Jupyter => body.to_owned(),
     };
     walker.text(&body);
@@ -47,8 +53,11 @@ fn options(flavor: Flavor) -> Options {
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_GFM;
-    if flavor == Flavor::MdBook {
+    if matches!(flavor, Flavor::MdBook | Flavor::MkDocs | Flavor::VitePress) {
         options |= Options::ENABLE_HEADING_ATTRIBUTES;
+    }
+    if matches!(flavor, Flavor::MdBook | Flavor::MkDocs) {
+        options |= Options::ENABLE_DEFINITION_LIST;
     }
     options
 }
@@ -80,6 +89,8 @@ impl Walker {
         let style = match flavor {
             Flavor::MdBook => AnchorStyle::MdBook,
             Flavor::Jupyter => AnchorStyle::Jupyter,
+            Flavor::MkDocs => AnchorStyle::MkDocs,
+            Flavor::VitePress => AnchorStyle::VitePress,
             Flavor::Docusaurus | Flavor::Plain => AnchorStyle::GitHub,
         };
         Self {
@@ -145,6 +156,8 @@ impl Walker {
                 self.flush();
                 self.heading = Some((level, id.map(|id| id.to_string())));
             }
+            // The first paragraph about a term goes on with its line.
+            Tag::Paragraph if self.lists.is_empty() && self.text.ends_with(": ") => {}
             Tag::Paragraph | Tag::HtmlBlock => {
                 if self.lists.is_empty() {
                     self.flush();
@@ -177,7 +190,13 @@ impl Walker {
                 }
             }
             Tag::Image { .. } => self.image_depth += 1,
-            Tag::FootnoteDefinition(_) => self.flush(),
+            Tag::FootnoteDefinition(_) | Tag::DefinitionListTitle => self.flush(),
+            // A term stands before what is said about it.
+            Tag::DefinitionListDefinition if !self.text.trim().is_empty() => {
+                let term = self.text.trim_end().trim_end_matches(':').len();
+                self.text.truncate(term);
+                self.text.push_str(": ");
+            }
             _ => {}
         }
     }
@@ -185,7 +204,12 @@ impl Walker {
     fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Heading(_) => self.end_heading(),
-            TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::FootnoteDefinition if self.lists.is_empty() => {
+            TagEnd::Paragraph
+            | TagEnd::HtmlBlock
+            | TagEnd::FootnoteDefinition
+            | TagEnd::DefinitionListDefinition
+                if self.lists.is_empty() =>
+            {
                 self.flush();
             }
             TagEnd::BlockQuote(_) => {

@@ -53,7 +53,7 @@ fn unwrap_code_blocks(source: &str) -> String {
 }
 
 /// Walks over `source` line by line and tells `visit` which lines are inside code fences.
-fn for_each_line(source: &str, mut visit: impl FnMut(&str, bool)) {
+pub(super) fn for_each_line(source: &str, mut visit: impl FnMut(&str, bool)) {
     let mut fence: Option<String> = None;
     for line in source.split_inclusive('\n') {
         let trimmed = line.trim_start().trim_start_matches("> ").trim_start();
@@ -176,7 +176,7 @@ fn import(line: &str) -> Option<(String, String)> {
 }
 
 /// `:::note Title` … `:::` becomes a quote that opens with its name in bold.
-fn admonitions(source: &str) -> String {
+pub(super) fn admonitions(source: &str) -> String {
     let mut out = String::with_capacity(source.len() + 64);
     // The indentation of each open admonition: it may stand inside a list item.
     let mut open: Vec<usize> = Vec::new();
@@ -205,7 +205,7 @@ fn admonitions(source: &str) -> String {
 }
 
 /// `note`, `note Title`, `note[Title]`, `note{title="Title"}` → `Note: Title`.
-fn admonition_label(rest: &str) -> String {
+pub(super) fn admonition_label(rest: &str) -> String {
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '-').unwrap_or(rest.len());
     let (kind, title) = rest.split_at(end);
     let title = title.trim().trim_start_matches(['[', '{']).trim_end_matches([']', '}']);

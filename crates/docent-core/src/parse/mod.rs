@@ -6,6 +6,8 @@
 pub mod markdown;
 pub mod mdx;
 pub mod mdbook;
+pub mod mkdocs;
+pub mod vitepress;
 pub mod html;
 pub mod rst;
 pub mod asciidoc;
@@ -144,6 +146,8 @@ fn flavor(path: &str, layout: Layout) -> Flavor {
     match layout {
         Layout::MdBook => Flavor::MdBook,
         Layout::Docusaurus => Flavor::Docusaurus,
+        Layout::MkDocs { .. } => Flavor::MkDocs,
+        Layout::VitePress { .. } => Flavor::VitePress,
         _ if path.ends_with(".mdx") => Flavor::Docusaurus,
         Layout::Sphinx | Layout::Asciidoctor | Layout::Plain => Flavor::Plain,
     }

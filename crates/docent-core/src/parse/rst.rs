@@ -34,6 +34,7 @@ pub fn parse_rst(source: &str, load: &mut dyn FnMut(&str) -> Option<String>) -> 
         substitutions: HashMap::new(),
         highlight: String::new(),
         includes: Includes::default(),
+        label: None,
     };
     parser.text(source, Place { depth: 0, sections: true });
     Parsed { title: parser.title, sections: parser.output.finish(), warnings: parser.warnings }
@@ -78,6 +79,8 @@ struct Parser<'load> {
     /// The language of literal blocks that do not name theirs.
     highlight: String,
     includes: Includes,
+    /// The id of the target just above, which is also one of a heading that follows.
+    label: Option<String>,
 }
 
 /// Where a body of text stands.
@@ -179,11 +182,19 @@ mod tests {
     fn whatever_takes_an_id_before_a_heading_counts() {
         check(
             ".. _setup:\n\nSetup\n=====\n\nSee `here <u>`_, `here <u>`_ and [1]_.\n\nSetup\n-----\n\n.. [1] Note.\n\nSetup\n-----\n",
-            "# Setup #id1\n\
+            "# Setup #setup\n\
              [Text] See here, here and [1].\n\
              ## Setup #id4\n\
              [Text] [1] Note.\n\
              ## Setup #id6\n",
+        );
+    }
+
+    #[test]
+    fn a_label_is_the_anchor_of_a_heading_that_would_only_have_a_number() {
+        check(
+            "A\n=\n\n.. _one:\n.. _two:\n\nA\n-\n\n.. _three:\n\nB\n-\n\n.. _four:\n\nText.\n\nA\n-\n\n.. _five: https://x.org\n\nA\n-\n",
+            "# A #a\n## A #two\n## B #b\n[Text] Text.\n## A #id2\n## A #id3\n",
         );
     }
 
@@ -291,6 +302,23 @@ mod tests {
                 "included file not found: no.rst"
             ]
         );
+    }
+
+    #[test]
+    fn a_part_of_a_file_is_chosen_by_line_by_mark_and_by_name() {
+        let shown = |options: &str| {
+            let file = "import a\n\n@cached\nclass Gate:\n    def lift(self):\n        return 1\n\n    def lifted(self):\n        pass\n\nlast = 2\n";
+            let source = format!(".. literalinclude:: gate.py\n{options}");
+            let parsed = parse_rst(&source, &mut |_| Some(file.to_owned()));
+            parsed.sections[0].blocks[0].text.trim_matches(['`', '\n']).to_owned()
+        };
+        assert_eq!(shown("   :pyobject: Gate.lift\n"), "def lift(self):\n    return 1");
+        assert!(shown("   :pyobject: Gate\n").starts_with("@cached\nclass Gate:"));
+        assert!(shown("   :pyobject: Gate\n").ends_with("        pass"));
+        assert_eq!(shown("   :start-at: def lifted\n   :end-at: pass\n"), "def lifted(self):\n    pass");
+        assert_eq!(shown("   :start-after: @cached\n   :end-before: def lift\n"), "class Gate:");
+        assert_eq!(shown("   :start-line: -1\n"), "last = 2");
+        assert_eq!(shown("   :end-line: 1\n"), "import a");
     }
 
     #[test]

@@ -352,8 +352,9 @@ fn target_before(heading: ElementRef<'_>) -> Option<&str> {
 
 /// A note, tip or warning.
 pub(super) fn is_admonition(element: ElementRef<'_>) -> bool {
-    const CLASSES: [&str; 9] = [
+    const CLASSES: [&str; 10] = [
         "admonition",
+        "admonitionblock",
         "theme-admonition",
         "alert",
         "markdown-alert",
@@ -363,7 +364,9 @@ pub(super) fn is_admonition(element: ElementRef<'_>) -> bool {
         "blockquote-tag",
         "hint",
     ];
-    is_block(element) && has_any_class(element, &CLASSES)
+    // Docusaurus draws a text that unfolds like a note.
+    let is_details = element.value().name() == "details";
+    is_block(element) && !is_details && has_any_class(element, &CLASSES)
 }
 
 /// The element that names an admonition.
@@ -379,9 +382,25 @@ pub(super) fn is_admonition_title(element: ElementRef<'_>) -> bool {
         "callout-title",
         "blockquote-tag-title",
     ];
-    // Docusaurus adds a hash to the name of the class.
+    // Asciidoctor has a cell for it, Docusaurus adds a hash to the name of the class.
     has_any_class(element, &CLASSES)
+        || (element.value().name() == "td" && has_class(element, "icon"))
         || element.value().classes().any(|class| class.starts_with("admonitionHeading"))
+}
+
+/// The names of tabs, before their panels.
+pub(super) fn is_tab_list(element: ElementRef<'_>) -> bool {
+    element.attr("role") == Some("tablist") || has_class(element, "tabbed-labels")
+}
+
+/// The name of one tab.
+pub(super) fn is_tab(element: ElementRef<'_>) -> bool {
+    element.attr("role") == Some("tab") || element.value().name() == "label"
+}
+
+/// What one tab shows.
+pub(super) fn is_tab_panel(element: ElementRef<'_>) -> bool {
+    element.attr("role") == Some("tabpanel") || has_class(element, "tabbed-block")
 }
 
 /// What an admonition is called, by its title or its class.

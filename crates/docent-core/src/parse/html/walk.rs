@@ -52,7 +52,7 @@ impl Walker {
     }
 
     fn element(&mut self, element: ElementRef<'_>, depth: usize) {
-        if element.attr("role") == Some("tablist") {
+        if element::is_tab_list(element) {
             return self.tab_names(element);
         }
         if line::leaf(element, &mut self.line)
@@ -69,7 +69,7 @@ impl Walker {
         }
         match element.value().name() {
             "pre" => self.whole(BlockKind::Code, &code::fenced(element)),
-            "table" if !table::is_layout(element) => self.table(element),
+            "table" if !table::is_layout(element) && !self.is_note(element) => self.table(element),
             "ul" | "ol" | "menu" => self.list(element, depth),
             "li" => self.item(element, depth),
             "dt" => self.term(element),
@@ -79,7 +79,7 @@ impl Walker {
             _ if element::is_admonition(element) => {
                 self.admonition(element, &element::admonition_title(element), depth);
             }
-            _ if element.attr("role") == Some("tabpanel") => self.tab_panel(element, depth),
+            _ if element::is_tab_panel(element) => self.tab_panel(element, depth),
             "span" if is_footnote_label(element) => self.footnote_label(element),
             _ if element::is_block(element) => {
                 self.end_paragraph();
@@ -199,8 +199,14 @@ impl Walker {
         self.lists = lists;
     }
 
+    /// Asciidoctor writes a note as a table with its name beside its text.
+    fn is_note(&self, table: ElementRef<'_>) -> bool {
+        let around = table.parent().and_then(ElementRef::wrap);
+        self.admonitions > 0 && around.is_some_and(element::is_admonition)
+    }
+
     fn tab_names(&mut self, element: ElementRef<'_>) {
-        let names = element.descendent_elements().filter(|tab| tab.attr("role") == Some("tab"));
+        let names = element.descendent_elements().filter(|tab| element::is_tab(*tab));
         self.tabs.push(names.map(line::one_line).collect());
     }
 

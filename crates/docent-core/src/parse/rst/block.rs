@@ -21,8 +21,16 @@ impl Parser<'_> {
         }
         let mut at = 0;
         while at < lines.len() {
+            if lines[at].is_empty() {
+                at += 1;
+                continue;
+            }
+            let is_explicit = lines[at].starts_with("..");
             // Always forward, whatever an element says.
-            at = if lines[at].is_empty() { at + 1 } else { self.element(lines, at, place).max(at + 1) };
+            at = self.element(lines, at, place).max(at + 1);
+            if !is_explicit {
+                self.label = None;
+            }
         }
     }
 
@@ -113,7 +121,9 @@ impl Parser<'_> {
             self.adornments.len() - 1
         });
         let words = words.replace('`', "");
-        let anchor = self.anchors.next(&words, None);
+        let own = self.anchors.next(&words, None);
+        // Of several ids, Sphinx puts one that may be a number last.
+        let anchor = self.label.take().filter(|_| own.starts_with("id")).unwrap_or(own);
         if self.title.is_none() {
             self.title = Some(words.clone());
         }

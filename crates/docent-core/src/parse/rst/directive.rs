@@ -70,22 +70,26 @@ impl Parser<'_> {
             self.target(target);
         } else if let Some((label, note)) = text.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
             self.footnote(label, note, below, place);
+            self.label = None;
         } else if let Some((name, argument)) = lines::directive(text) {
             self.directive(&name.to_lowercase(), &Directive::new(argument, below), place);
+            self.label = None;
         }
         // Anything else is a comment or the definition of a substitution.
         end
     }
 
-    /// A target shows nothing but takes an id, which a heading with the same words then cannot have.
+    /// A target shows nothing but takes an id, which a heading with the same words then cannot have
+    /// by itself.
     fn target(&mut self, text: &str) {
         let name = match text.strip_prefix('`') {
             Some(quoted) => quoted.split_once('`').map(|(name, _)| name),
             None => text.split_once(": ").map(|(name, _)| name).or_else(|| text.strip_suffix(':')),
         };
-        if let Some(name) = name {
-            self.anchors.next(name.trim_matches('_'), None);
-        }
+        let Some(name) = name else { return };
+        let id = self.anchors.next(name.trim_matches('_'), None);
+        // One that leads nowhere else leads to what follows it.
+        self.label = text.ends_with(':').then_some(id);
     }
 
     fn footnote(&mut self, label: &str, note: &str, below: &[&str], place: Place) {
@@ -312,19 +316,30 @@ fn headers(directive: &Directive<'_>) -> usize {
 
 /// The part of an included file that the options ask for.
 fn selected(text: &str, directive: &Directive<'_>) -> String {
-    let mut text = text;
-    if let Some(mark) = directive.option("start-after").filter(|mark| !mark.is_empty())
-        && let Some(at) = text.find(mark)
-    {
-        text = text[at + mark.len()..].split_once('\n').map_or("", |(_, rest)| rest);
+    let mut lines: Vec<&str> = text.lines().collect();
+    let mark = |name: &str| directive.option(name).filter(|mark| !mark.is_empty());
+    let place = |name: &str, length: usize| {
+        let number: isize = directive.option(name)?.parse().ok()?;
+        let from_end = length.saturating_sub(number.unsigned_abs());
+        Some(if number < 0 { from_end } else { number.unsigned_abs().min(length) })
+    };
+    let (first, last) = (place("start-line", lines.len()), place("end-line", lines.len()));
+    lines.truncate(last.unwrap_or(lines.len()));
+    lines.drain(..first.unwrap_or(0).min(lines.len()));
+    if let Some(name) = mark("pyobject") {
+        lines = python_object(&lines, name);
     }
-    if let Some(mark) = directive.option("end-before").filter(|mark| !mark.is_empty())
-        && let Some(at) = text.find(mark)
-    {
-        text = &text[..text[..at].rfind('\n').map_or(0, |end| end + 1)];
+    for (name, is_shown) in [("start-at", true), ("start-after", false)] {
+        if let Some(at) = mark(name).and_then(|mark| lines.iter().position(|line| line.contains(mark))) {
+            lines.drain(..if is_shown { at } else { at + 1 });
+        }
     }
-    let Some(wanted) = directive.option("lines") else { return text.to_owned() };
-    let lines: Vec<&str> = text.lines().collect();
+    for (name, is_shown) in [("end-at", true), ("end-before", false)] {
+        if let Some(at) = mark(name).and_then(|mark| lines.iter().position(|line| line.contains(mark))) {
+            lines.truncate(if is_shown { at + 1 } else { at });
+        }
+    }
+    let Some(wanted) = directive.option("lines") else { return lines.join("\n") };
     let mut out: Vec<&str> = Vec::new();
     for part in wanted.split(',') {
         let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
@@ -335,6 +350,30 @@ fn selected(text: &str, directive: &Directive<'_>) -> String {
         }
     }
     out.join("\n")
+}
+
+/// The lines of `Class.method` in a file of Python, with its decorators; none when it is not there.
+fn python_object<'a>(lines: &[&'a str], name: &str) -> Vec<&'a str> {
+    let mut found = lines.to_vec();
+    for part in name.split('.') {
+        let is_definition = |line: &str| {
+            let rest = line.trim_start();
+            let rest = rest.strip_prefix("async ").unwrap_or(rest);
+            let named = rest.strip_prefix("def ").or_else(|| rest.strip_prefix("class "));
+            let after = named.and_then(|named| named.trim_start().strip_prefix(part));
+            after.is_some_and(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+        };
+        let Some(at) = found.iter().position(|line| is_definition(line)) else { return Vec::new() };
+        let depth = lines::indent(found[at]);
+        let above = found[..at].iter().rev().take_while(|line| line.trim_start().starts_with('@')).count();
+        let inside = |line: &&&str| line.trim().is_empty() || lines::indent(line) > depth;
+        let below = found[at + 1..].iter().take_while(inside).count();
+        found = found[at - above..at + 1 + below].to_vec();
+    }
+    while found.last().is_some_and(|line| line.trim().is_empty()) {
+        found.pop();
+    }
+    found
 }
 
 fn language(written: &str) -> &str {
