@@ -33,7 +33,7 @@ pub fn parse_markdown(
     let mut walker = Walker::new(flavor);
     walker.warnings.extend(problem);
     let body = match flavor {
-        Flavor::Docusaurus => mdx::to_markdown(body, load),
+        Flavor::Docusaurus => mdx::to_markdown(body, load, &mut walker.warnings),
         Flavor::MdBook => super::mdbook::expand_includes(body, load, &mut walker.warnings),
         Flavor::Plain | Flavor::Jupyter => body.to_owned(),
     };

@@ -5,32 +5,87 @@
 //!
 //! Invariant: nothing inside a code fence or a code span is touched.
 
+use super::include::Includes;
+
 /// A page's Markdown, with the partial pages it shows in place.
 ///
 /// `load` returns the text of a file named by an import, relative to this page.
-pub fn to_markdown(source: &str, load: &mut dyn FnMut(&str) -> Option<String>) -> String {
-    expand(source, load, 0)
+pub fn to_markdown(
+    source: &str,
+    load: &mut dyn FnMut(&str) -> Option<String>,
+    warnings: &mut Vec<String>,
+) -> String {
+    let mut expansion = Expansion { load, includes: Includes::default(), left: MOST_SHOWN, warnings };
+    expansion.page(source)
 }
 
-/// Partials may show partials; deeper than this is a cycle.
-const DEEPEST_PARTIAL: usize = 8;
+/// The bytes of all partials of a page, each as often as it is shown.
+const MOST_SHOWN: usize = 8 << 20;
 
-fn expand(source: &str, load: &mut dyn FnMut(&str) -> Option<String>, depth: usize) -> String {
-    let source = remove_comments(&unwrap_code_blocks(source));
-    let (body, imports) = remove_modules(&source);
-    let mut partials = Vec::new();
-    if depth < DEEPEST_PARTIAL {
+/// Partials under way.
+struct Expansion<'a> {
+    load: &'a mut dyn FnMut(&str) -> Option<String>,
+    includes: Includes,
+    /// What may still be shown.
+    left: usize,
+    warnings: &'a mut Vec<String>,
+}
+
+impl Expansion<'_> {
+    fn page(&mut self, source: &str) -> String {
+        let source = remove_comments(&unwrap_code_blocks(source));
+        let (body, imports) = remove_modules(&source);
+        let mut partials = Partials::default();
         for (name, path) in imports {
-            if (path.ends_with(".md") || path.ends_with(".mdx"))
-                && body.contains(&format!("<{name}"))
-                && let Some(text) = load(&path)
-            {
-                let (_, text, _) = super::front_matter::split(&text);
-                partials.push((name, expand(text, load, depth + 1)));
+            if !(path.ends_with(".md") || path.ends_with(".mdx")) || !body.contains(&format!("<{name}")) {
+                continue;
+            }
+            match self.includes.load(&path, self.load) {
+                Ok((path, text)) => {
+                    self.includes.enter(path);
+                    let (_, text, _) = super::front_matter::split(&text);
+                    partials.texts.push((name, self.page(text)));
+                    self.includes.leave();
+                }
+                // What is not there may be a component with an odd name.
+                Err(reason) if reason.contains("not found") => {}
+                Err(reason) => self.warnings.push(reason),
             }
         }
+        partials.left = self.left;
+        let text = remove_tags(&admonitions(&body), &mut partials);
+        if partials.cut && !self.warnings.iter().any(|warning| warning == TOO_OFTEN) {
+            self.warnings.push(TOO_OFTEN.to_owned());
+        }
+        self.left = partials.left;
+        text
     }
-    remove_tags(&admonitions(&body), &partials)
+}
+
+const TOO_OFTEN: &str = "partials are shown too often; some are left out";
+
+/// The partials a page may show, by the name of their component.
+#[derive(Default)]
+struct Partials {
+    texts: Vec<(String, String)>,
+    left: usize,
+    /// Whether one was left out.
+    cut: bool,
+}
+
+impl Partials {
+    /// The text in place of a component; empty for others.
+    fn shown(&mut self, name: &str) -> Option<&str> {
+        let (_, text) = self.texts.iter().find(|(own, _)| own == name)?;
+        match self.left.checked_sub(text.len()) {
+            Some(left) => self.left = left,
+            None => {
+                self.cut = true;
+                return None;
+            }
+        }
+        Some(text)
+    }
 }
 
 /// A fence called `mdx-code-block` hides MDX from other tools; Docusaurus shows what is inside.
@@ -224,7 +279,7 @@ const VISIBLE_ATTRIBUTES: [&str; 4] = ["label", "title", "caption", "summary"];
 
 /// Drops tags, keeps what stands between them, and takes the indentation of components off
 /// their content, which Markdown would read as code.
-fn remove_tags(source: &str, partials: &[(String, String)]) -> String {
+fn remove_tags(source: &str, partials: &mut Partials) -> String {
     let mut out = String::with_capacity(source.len());
     let mut indents: Vec<Option<usize>> = Vec::new();
     let mut pending = String::new();
@@ -272,12 +327,7 @@ fn starts_tag(text: &str) -> bool {
     }
 }
 
-fn strip_tags_of(
-    text: &str,
-    partials: &[(String, String)],
-    indents: &mut Vec<Option<usize>>,
-    out: &mut String,
-) {
+fn strip_tags_of(text: &str, partials: &mut Partials, indents: &mut Vec<Option<usize>>, out: &mut String) {
     let mut rest = text;
     let mut had_tag = false;
     let from = out.len();
@@ -294,7 +344,7 @@ fn strip_tags_of(
         };
         out.push_str(&rest[..at]);
         had_tag = true;
-        if let Some((_, partial)) = partials.iter().find(|(name, _)| name == tag.name) {
+        if let Some(partial) = partials.shown(tag.name) {
             out.push('\n');
             out.push_str(partial);
             out.push('\n');
@@ -389,7 +439,7 @@ impl<'a> Tag<'a> {
 
 /// The words of a piece of raw HTML, for Markdown that contains some.
 pub(super) fn strip_tags(html: &str) -> String {
-    remove_tags(&remove_comments(html), &[])
+    remove_tags(&remove_comments(html), &mut Partials::default())
 }
 
 #[cfg(test)]
@@ -397,7 +447,7 @@ mod tests {
     use super::*;
 
     fn check(source: &str, expected: &str) {
-        let got = to_markdown(source, &mut |_| None);
+        let got = to_markdown(source, &mut |_| None, &mut Vec::new());
         let lines = |text: &str| {
             text.lines().map(str::trim_end).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("\n")
         };
@@ -462,9 +512,9 @@ mod tests {
 
     #[test]
     fn a_partial_is_shown_where_it_is_used() {
-        let mut load = |path: &str| (path == "./_note.mdx").then(|| "Shared *words*.".to_owned());
-        let got =
-            to_markdown("import Note from './_note.mdx';\n\nBefore.\n\n<Note />\n\nAfter.\n", &mut load);
+        let mut load = |path: &str| (path == "_note.mdx").then(|| "Shared *words*.".to_owned());
+        let page = "import Note from './_note.mdx';\n\nBefore.\n\n<Note />\n\nAfter.\n";
+        let got = to_markdown(page, &mut load, &mut Vec::new());
         let words: Vec<_> = got.split_whitespace().collect();
         assert_eq!(words, ["Before.", "Shared", "*words*.", "After."]);
     }
@@ -472,6 +522,20 @@ mod tests {
     #[test]
     fn a_partial_that_shows_itself_ends() {
         let mut load = |_: &str| Some("import A from './a.mdx';\n\nx <A />\n".to_owned());
-        assert!(to_markdown("import A from './a.mdx';\n\n<A />\n", &mut load).contains('x'));
+        let mut warnings = Vec::new();
+        let got = to_markdown("import A from './a.mdx';\n\n<A />\n", &mut load, &mut warnings);
+        assert_eq!((got.trim(), warnings.len()), ("x", 1), "{warnings:?}");
+    }
+
+    #[test]
+    fn partials_that_show_each_other_many_times_do_not_explode() {
+        // Each shows the next a hundred times.
+        let shows =
+            |next: usize| format!("import A from './{next}.mdx';\n\nwords {}\n", "<A /> ".repeat(100));
+        let mut load = |path: &str| path.strip_suffix(".mdx")?.parse::<usize>().ok().map(|at| shows(at + 1));
+        let mut warnings = Vec::new();
+        let got = to_markdown(&shows(1), &mut load, &mut warnings);
+        assert!(got.contains("words") && got.len() <= MOST_SHOWN + 10_000, "{} bytes", got.len());
+        assert!(warnings.contains(&TOO_OFTEN.to_owned()), "{warnings:?}");
     }
 }
