@@ -149,9 +149,13 @@ fn cut(block: &Block, room: usize, count: TokenCounter<'_>) -> Vec<(String, usiz
     match block.kind {
         BlockKind::Code => {
             let (open, close) = fences(&block.text);
+            let (open, close) = (format!("{open}\n"), format!("\n{close}"));
+            // Fences as long as the code, around a run of backticks, leave no room for it.
+            let fits = count(&open) + count(&close) <= room / 2;
+            let (open, close) = if fits { (open.as_str(), close.as_str()) } else { ("", "") };
             let body: Vec<_> =
                 block.text.lines().skip(1).take(block.text.lines().count().saturating_sub(2)).collect();
-            group(&body, "\n", room, &format!("{open}\n"), &format!("\n{close}"), count)
+            group(&body, "\n", room, open, close, count)
         }
         BlockKind::Table => {
             let lines: Vec<_> = block.text.lines().collect();
@@ -319,6 +323,17 @@ mod tests {
         for chunk in chunks {
             assert!(chunk.content.starts_with("| a | b |\n| --- | --- |\n| x"), "{}", chunk.content);
         }
+    }
+
+    #[test]
+    fn fences_that_leave_no_room_for_code_are_left_out() {
+        let fence = "`".repeat(400);
+        let page =
+            page(|builder| builder.block(BlockKind::Code, &format!("{fence}\n{}\n{fence}", &fence[1..])));
+        let by_length = |text: &str| text.len();
+        let chunks = chunk(&page, 100, &by_length);
+        assert_eq!(chunks.iter().map(|chunk| chunk.content.len()).sum::<usize>(), 399);
+        assert!(chunks.iter().all(|chunk| chunk.token_count <= 100), "{chunks:?}");
     }
 
     #[test]

@@ -53,6 +53,9 @@ fn options(flavor: Flavor) -> Options {
     options
 }
 
+/// Lists nested more deeply are not indented further; a line of `- - - …` would grow with its square.
+const DEEPEST_INDENT: usize = 16;
+
 /// Turns parser events into blocks.
 pub(super) struct Walker {
     flavor: Flavor,
@@ -221,7 +224,7 @@ impl Walker {
     }
 
     fn item(&mut self) {
-        let depth = self.lists.len().saturating_sub(1);
+        let depth = self.lists.len().saturating_sub(1).min(DEEPEST_INDENT);
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');
         }

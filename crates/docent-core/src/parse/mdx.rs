@@ -19,6 +19,9 @@ pub fn to_markdown(
     expansion.page(source)
 }
 
+/// Partials that one page imports.
+const MOST_IMPORTS: usize = 256;
+
 /// The bytes of all partials of a page, each as often as it is shown.
 const MOST_SHOWN: usize = 8 << 20;
 
@@ -36,8 +39,9 @@ impl Expansion<'_> {
         let source = remove_comments(&unwrap_code_blocks(source));
         let (body, imports) = remove_modules(&source);
         let mut partials = Partials::default();
-        for (name, path) in imports {
-            if !(path.ends_with(".md") || path.ends_with(".mdx")) || !body.contains(&format!("<{name}")) {
+        let is_page = |path: &str| path.ends_with(".md") || path.ends_with(".mdx");
+        for (name, path) in imports.into_iter().filter(|(_, path)| is_page(path)).take(MOST_IMPORTS) {
+            if !body.contains(&format!("<{name}")) {
                 continue;
             }
             match self.includes.load(&path, self.load) {
@@ -141,47 +145,57 @@ fn remove_comments(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut until: Option<&str> = None;
     for_each_line(source, |line, in_code| {
-        let mut rest = line;
         if in_code && until.is_none() {
             out.push_str(line);
             return;
         }
+        let ticks = Ticks::of(line);
+        let opens = |open: &'static str| line.match_indices(open);
+        let mut openings: Vec<(usize, &str)> = opens("{/*").chain(opens("<!--")).collect();
+        openings.sort_unstable();
+        let mut openings = openings.into_iter();
+        let mut from = 0;
         loop {
             if let Some(end) = until {
-                let Some(at) = rest.find(end) else {
-                    if rest.ends_with('\n') {
+                let Some(at) = line[from..].find(end) else {
+                    if line.ends_with('\n') {
                         out.push('\n');
                     }
                     return;
                 };
-                rest = &rest[at + end.len()..];
+                from += at + end.len();
                 until = None;
             }
             // An id written as a comment is part of its heading.
-            let opening = ["{/*", "<!--"]
-                .iter()
-                .filter_map(|open| outside_code(rest, open).map(|at| (at, *open)))
-                .filter(|(at, open)| !rest[at + open.len()..].trim_start().starts_with('#'))
-                .min();
+            let opening = openings.find(|(at, open)| {
+                let is_id = line[at + open.len()..].trim_start().starts_with('#');
+                *at >= from && !ticks.around(from, *at) && !is_id
+            });
             let Some((at, open)) = opening else {
-                out.push_str(rest);
+                out.push_str(&line[from..]);
                 return;
             };
-            out.push_str(&rest[..at]);
-            rest = &rest[at + open.len()..];
+            out.push_str(&line[from..at]);
+            from = at + open.len();
             until = Some(if open == "{/*" { "*/}" } else { "-->" });
         }
     });
     out
 }
 
-/// The first place of `needle` in a line that is not inside a code span.
-fn outside_code(line: &str, needle: &str) -> Option<usize> {
-    line.match_indices(needle).map(|(at, _)| at).find(|at| !in_code_span(line, *at))
-}
+/// Where the backticks of a line are.
+struct Ticks(Vec<usize>);
 
-fn in_code_span(line: &str, at: usize) -> bool {
-    line[..at].matches('`').count() % 2 == 1 && line[at..].contains('`')
+impl Ticks {
+    fn of(line: &str) -> Self {
+        Self(line.match_indices('`').map(|(at, _)| at).collect())
+    }
+
+    /// Whether `at` stands in a code span of the text that begins at `from`.
+    fn around(&self, from: usize, at: usize) -> bool {
+        let before = |at: usize| self.0.partition_point(|tick| *tick < at);
+        (before(at) - before(from)) % 2 == 1 && self.0.last().is_some_and(|last| *last >= at)
+    }
 }
 
 /// Top-level `import` and `export` statements; returns the imported names with their paths.
@@ -230,6 +244,10 @@ fn import(line: &str) -> Option<(String, String)> {
     Some((name.trim().to_owned(), path.to_owned()))
 }
 
+/// Admonitions nested more deeply are quoted no further, and none is indented further than this.
+const DEEPEST_QUOTE: usize = 8;
+const WIDEST_INDENT: usize = 16;
+
 /// `:::note Title` … `:::` becomes a quote that opens with its name in bold.
 fn admonitions(source: &str) -> String {
     let mut out = String::with_capacity(source.len() + 64);
@@ -239,11 +257,13 @@ fn admonitions(source: &str) -> String {
         let indent = line.len() - line.trim_start_matches(' ').len();
         let trimmed = line.trim();
         let colons = trimmed.len() - trimmed.trim_start_matches(':').len();
-        if in_code || colons < 3 {
+        let quote = |open: &[usize]| {
             let outer = open.first().copied().unwrap_or(0);
-            out.push_str(&" ".repeat(outer));
-            out.push_str(&"> ".repeat(open.len()));
-            out.push_str(&line[indent.min(outer)..]);
+            format!("{}{}", " ".repeat(outer), "> ".repeat(open.len().min(DEEPEST_QUOTE)))
+        };
+        if in_code || colons < 3 {
+            out.push_str(&quote(&open));
+            out.push_str(&line[indent.min(open.first().copied().unwrap_or(0))..]);
             return;
         }
         let name = trimmed[colons..].trim();
@@ -252,8 +272,8 @@ fn admonitions(source: &str) -> String {
             out.push('\n');
             return;
         }
-        open.push(indent);
-        let quote = format!("{}{}", " ".repeat(open[0]), "> ".repeat(open.len()));
+        open.push(indent.min(WIDEST_INDENT));
+        let quote = quote(&open);
         out.push_str(&format!("\n{quote}**{}**\n{quote}\n", admonition_label(name)));
     });
     out
@@ -274,6 +294,9 @@ fn admonition_label(rest: &str) -> String {
     }
 }
 
+/// What is longer is no tag, or no page would be read in time.
+const LONGEST_TAG: usize = 4000;
+
 /// Attributes whose value the reader sees on the page.
 const VISIBLE_ATTRIBUTES: [&str; 4] = ["label", "title", "caption", "summary"];
 
@@ -291,7 +314,7 @@ fn remove_tags(source: &str, partials: &mut Partials) -> String {
         }
         pending.push_str(line);
         // A tag may run over several lines: wait for its end, but not for ever.
-        if unfinished_tag(&pending) && pending.len() < 4000 && !line.trim().is_empty() {
+        if pending.len() < LONGEST_TAG && unfinished_tag(&pending) && !line.trim().is_empty() {
             return;
         }
         let text = std::mem::take(&mut pending);
@@ -314,8 +337,9 @@ fn dedent<'a>(line: &'a str, indents: &mut [Option<usize>]) -> &'a str {
 }
 
 fn unfinished_tag(text: &str) -> bool {
+    let ticks = Ticks::of(text);
     text.match_indices('<')
-        .any(|(at, _)| !in_code_span(text, at) && starts_tag(&text[at..]) && Tag::read(&text[at..]).is_none())
+        .any(|(at, _)| !ticks.around(0, at) && starts_tag(&text[at..]) && Tag::read(&text[at..]).is_none())
 }
 
 fn starts_tag(text: &str) -> bool {
@@ -332,10 +356,11 @@ fn strip_tags_of(text: &str, partials: &mut Partials, indents: &mut Vec<Option<u
     let mut had_tag = false;
     let from = out.len();
     let mut offset = 0;
+    let ticks = Ticks::of(text);
     while let Some(at) = rest.find('<') {
         let here = offset + at;
-        let tag =
-            if in_code_span(text, here) || !starts_tag(&rest[at..]) { None } else { Tag::read(&rest[at..]) };
+        let is_tag = !ticks.around(0, here) && starts_tag(&rest[at..]);
+        let tag = if is_tag { Tag::read(&rest[at..]) } else { None };
         let Some(tag) = tag else {
             out.push_str(&rest[..=at]);
             rest = &rest[at + 1..];
@@ -400,7 +425,7 @@ impl<'a> Tag<'a> {
         let name = &text[name_start..name_start + name_length];
         let mut quote = 0u8;
         let mut braces = 0usize;
-        for (at, &byte) in bytes.iter().enumerate().skip(name_start + name_length) {
+        for (at, &byte) in bytes.iter().enumerate().take(LONGEST_TAG).skip(name_start + name_length) {
             match byte {
                 _ if byte == quote => quote = 0,
                 _ if quote != 0 => {}
