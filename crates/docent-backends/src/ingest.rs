@@ -125,11 +125,11 @@ pub async fn ingest(
     let _lock = lock(folder)?;
 
     progress.step("reading");
-    let book = read_book(plan, folder, progress).await?;
+    let mut book = read_book(plan, folder, progress).await?;
     let language = plan.language.unwrap_or_else(|| Language::detect(&language_sample(&book.documents)));
 
     progress.step("cutting");
-    let (chunks, pages) = cut(&book.documents, embedder);
+    let (chunks, pages) = cut(std::mem::take(&mut book.documents), embedder);
 
     let id = embedder.map_or_else(EmbedderId::none, |embedder| embedder.id().clone());
     let published = shelf.published().await?;
@@ -264,16 +264,23 @@ fn language_sample(documents: &[Document]) -> String {
     sample
 }
 
-fn cut(documents: &[Document], embedder: Option<&dyn Embedder>) -> (Vec<Chunk>, Vec<PageRecord>) {
+/// Cuts the pages; each goes as soon as it is cut, for its passages have its text.
+fn cut(documents: Vec<Document>, embedder: Option<&dyn Embedder>) -> (Vec<Chunk>, Vec<PageRecord>) {
     let limit = embedder.map_or(TOKENS_WITHOUT_EMBEDDER, Embedder::max_tokens);
     let count = |text: &str| match embedder {
         Some(embedder) => embedder.count_tokens(text),
         None => text.len().div_ceil(CHARACTERS_PER_TOKEN),
     };
-    let cut: Vec<Vec<Chunk>> = documents.par_iter().map(|document| chunk(document, limit, &count)).collect();
-    let pages =
-        documents.iter().zip(&cut).map(|(document, chunks)| changes::page_record(document, chunks)).collect();
-    (cut.into_iter().flatten().collect(), pages)
+    let cut: Vec<(Vec<Chunk>, PageRecord)> = documents
+        .into_par_iter()
+        .map(|document| {
+            let chunks = chunk(&document, limit, &count);
+            let page = changes::page_record(&document, &chunks);
+            (chunks, page)
+        })
+        .collect();
+    let (chunks, pages): (Vec<_>, Vec<_>) = cut.into_iter().unzip();
+    (chunks.into_iter().flatten().collect(), pages)
 }
 
 /// Whether this is the book that is published already.
@@ -314,18 +321,18 @@ impl Embedding<'_> {
         let width = self.embedder.id().width;
         let path = journal_path(self.folder);
         let mut journal = Journal::open(&path, width).map_err(|error| disk("cannot open", &path, error))?;
-        let texts: Vec<String> = chunks.iter().map(Chunk::embedded_text).collect();
-        let keys: Vec<Key> = texts.par_iter().map(|text| key(self.embedder.id(), text)).collect();
+        let keys: Vec<Key> =
+            chunks.par_iter().map(|chunk| key(self.embedder.id(), &chunk.embedded_text())).collect();
 
         report.resumed =
             keys.iter().filter(|key| !known.contains_key(key) && journal.vectors().contains_key(key)).count();
-        known.extend(journal.vectors().iter().map(|(key, vector)| (*key, vector.clone())));
+        known.extend(journal.take_vectors());
 
-        let mut wanted: Vec<(Key, &str)> = Vec::new();
+        let mut wanted: Vec<(Key, &Chunk)> = Vec::new();
         let mut asked = std::collections::HashSet::new();
-        for (key, text) in keys.iter().zip(&texts) {
+        for (key, chunk) in keys.iter().zip(chunks) {
             if !known.contains_key(key) && asked.insert(*key) {
-                wanted.push((*key, text));
+                wanted.push((*key, chunk));
             }
         }
         report.embedded = wanted.len();
@@ -333,7 +340,8 @@ impl Embedding<'_> {
         let mut done = 0;
         self.progress.passages(done, wanted.len());
         for batch in wanted.chunks(self.embedder.batch_size().max(1)) {
-            let texts: Vec<&str> = batch.iter().map(|(_, text)| *text).collect();
+            let texts: Vec<String> = batch.iter().map(|(_, chunk)| chunk.embedded_text()).collect();
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let vectors = self.embedder.embed(&texts, Purpose::Passage).await?;
             if let Some(odd) = vectors.iter().find(|vector| vector.len() != width) {
                 return Err(EmbedError::WrongWidth { expected: width, actual: odd.len() }.into());

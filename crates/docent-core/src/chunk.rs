@@ -72,8 +72,8 @@ pub fn chunk(document: &Document, limit: usize, count: TokenCounter<'_>) -> Vec<
         let title = title_line(&document.title, &section.hierarchy);
         let title_tokens = count(&title).min(limit / TITLE_SHARE);
         let room = limit.saturating_sub(title_tokens + MARKS).max(16);
-        for (ordinal, content) in pack(&section.blocks, room, count).into_iter().enumerate() {
-            let tokens = count(&content) + title_tokens + MARKS;
+        for (ordinal, (content, counted)) in pack(&section.blocks, room, count).into_iter().enumerate() {
+            let tokens = counted.unwrap_or_else(|| count(&content)) + title_tokens + MARKS;
             chunks.push(Chunk {
                 id: id(document, section, ordinal, &content),
                 document_id: document.id.clone(),
@@ -115,30 +115,29 @@ fn id(document: &Document, section: &Section, ordinal: usize, content: &str) -> 
     Uuid::new_v5(&Uuid::NAMESPACE_URL, name.join("\u{1e}").as_bytes())
 }
 
-/// Fills chunks with whole blocks in order; a block is cut only when it alone is too long.
-fn pack(blocks: &[Block], room: usize, count: TokenCounter<'_>) -> Vec<String> {
-    let mut pieces = Vec::new();
+/// Fills chunks with whole blocks in order; a block is cut only when it alone is too long. A chunk
+/// that is one block was counted already, and counting is most of the work.
+fn pack(blocks: &[Block], room: usize, count: TokenCounter<'_>) -> Vec<(String, Option<usize>)> {
+    let mut chunks: Vec<(String, Option<usize>)> = Vec::new();
+    let mut used = 0;
+    let mut add = |text: String, tokens: usize, is_block: bool| match chunks.last_mut() {
+        Some((open, counted)) if used + tokens <= room => {
+            open.push_str("\n\n");
+            open.push_str(&text);
+            *counted = None;
+            used += tokens;
+        }
+        _ => {
+            chunks.push((text, is_block.then_some(tokens)));
+            used = tokens;
+        }
+    };
     for block in blocks {
         let tokens = count(&block.text);
         if tokens <= room {
-            pieces.push((block.text.clone(), tokens));
+            add(block.text.clone(), tokens, true);
         } else {
-            pieces.extend(cut(block, room, count));
-        }
-    }
-    let mut chunks: Vec<String> = Vec::new();
-    let mut used = 0;
-    for (text, tokens) in pieces {
-        match chunks.last_mut() {
-            Some(open) if used + tokens <= room => {
-                open.push_str("\n\n");
-                open.push_str(&text);
-                used += tokens;
-            }
-            _ => {
-                chunks.push(text);
-                used = tokens;
-            }
+            cut(block, room, count).into_iter().for_each(|(text, tokens)| add(text, tokens, false));
         }
     }
     chunks

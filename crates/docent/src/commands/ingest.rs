@@ -225,6 +225,7 @@ impl Progress for Bars {
     }
 
     fn step(&self, name: &str) {
+        tracing::debug!(step = name, "ingest");
         *self.step.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = name.to_owned();
         if self.visible {
             let bar = ProgressBar::new_spinner().with_message(name.to_owned());
