@@ -173,11 +173,11 @@ pub async fn ingest(
 
     let mut steps = Steps::new(progress);
     steps.begin("reading");
-    let book = read_book(plan, folder, progress).await?;
+    let mut book = read_book(plan, folder, progress).await?;
     let language = plan.language.unwrap_or_else(|| Language::detect(&language_sample(&book.volumes)));
 
     steps.begin("cutting");
-    let (chunks, pages) = cut(&book.volumes, embedder);
+    let (chunks, pages) = cut(std::mem::take(&mut book.volumes), embedder);
 
     let id = embedder.map_or_else(EmbedderId::none, |embedder| embedder.id().clone());
     let published = shelf.published().await?;
@@ -336,22 +336,25 @@ fn language_sample(volumes: &[Volume]) -> String {
     sample
 }
 
-fn cut(volumes: &[Volume], embedder: Option<&dyn Embedder>) -> (Vec<Chunk>, Vec<PageRecord>) {
+/// Cuts the pages; each goes as soon as it is cut, for its passages have its text.
+fn cut(volumes: Vec<Volume>, embedder: Option<&dyn Embedder>) -> (Vec<Chunk>, Vec<PageRecord>) {
     let limit = embedder.map_or(TOKENS_WITHOUT_EMBEDDER, Embedder::max_tokens);
     let count = |text: &str| match embedder {
         Some(embedder) => embedder.count_tokens(text),
         None => text.len().div_ceil(CHARACTERS_PER_TOKEN),
     };
-    let documents: Vec<(&str, &Document)> = volumes
-        .iter()
-        .flat_map(|volume| volume.documents.iter().map(|document| (volume.name.as_str(), document)))
-        .collect();
-    let cut_page = |(book, document): &(&str, &Document)| {
-        let mut chunks = chunk(document, limit, &count);
-        chunks.iter_mut().for_each(|chunk| chunk.book_name = (*book).to_owned());
-        (changes::page_record(book, document, &chunks), chunks)
+    let cut_page = |book: &str, document: Document| {
+        let mut chunks = chunk(&document, limit, &count);
+        chunks.iter_mut().for_each(|chunk| chunk.book_name = book.to_owned());
+        (changes::page_record(book, &document, &chunks), chunks)
     };
-    let (pages, chunks): (Vec<PageRecord>, Vec<Vec<Chunk>>) = documents.par_iter().map(cut_page).unzip();
+    let (pages, chunks): (Vec<PageRecord>, Vec<Vec<Chunk>>) = volumes
+        .into_iter()
+        .flat_map(|Volume { name, documents }| {
+            let pages: Vec<_> = documents.into_par_iter().map(|document| cut_page(&name, document)).collect();
+            pages
+        })
+        .unzip();
     (chunks.into_iter().flatten().collect(), pages)
 }
 
@@ -393,18 +396,18 @@ impl Embedding<'_> {
         let width = self.embedder.id().width;
         let path = journal_path(self.folder);
         let mut journal = Journal::open(&path, width).map_err(|error| disk("cannot open", &path, error))?;
-        let texts: Vec<String> = chunks.iter().map(Chunk::embedded_text).collect();
-        let keys: Vec<Key> = texts.par_iter().map(|text| key(self.embedder.id(), text)).collect();
+        let keys: Vec<Key> =
+            chunks.par_iter().map(|chunk| key(self.embedder.id(), &chunk.embedded_text())).collect();
 
         report.resumed =
             keys.iter().filter(|key| !known.contains_key(key) && journal.vectors().contains_key(key)).count();
-        known.extend(journal.vectors().iter().map(|(key, vector)| (*key, vector.clone())));
+        known.extend(journal.take_vectors());
 
-        let mut wanted: Vec<(Key, &str)> = Vec::new();
+        let mut wanted: Vec<(Key, &Chunk)> = Vec::new();
         let mut asked = std::collections::HashSet::new();
-        for ((key, text), chunk) in keys.iter().zip(&texts).zip(chunks) {
+        for (key, chunk) in keys.iter().zip(chunks) {
             if !known.contains_key(key) && asked.insert(*key) {
-                wanted.push((*key, text));
+                wanted.push((*key, chunk));
                 report.embedded_tokens += chunk.token_count as usize;
             }
         }
@@ -413,7 +416,8 @@ impl Embedding<'_> {
         let mut done = 0;
         self.progress.passages(done, wanted.len());
         for batch in wanted.chunks(self.embedder.batch_size().max(1)) {
-            let texts: Vec<&str> = batch.iter().map(|(_, text)| *text).collect();
+            let texts: Vec<String> = batch.iter().map(|(_, chunk)| chunk.embedded_text()).collect();
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let vectors = self.embedder.embed(&texts, Purpose::Passage).await?;
             if let Some(odd) = vectors.iter().find(|vector| vector.len() != width) {
                 return Err(EmbedError::WrongWidth { expected: width, actual: odd.len() }.into());

@@ -75,8 +75,8 @@ pub fn chunk(document: &Document, limit: usize, count: TokenCounter<'_>) -> Vec<
         let title = title_line(&document.title, &section.hierarchy);
         let title_tokens = count(&title).min(limit / TITLE_SHARE);
         let room = limit.saturating_sub(title_tokens + MARKS).max(16);
-        for (ordinal, content) in pack(&section.blocks, room, count).into_iter().enumerate() {
-            let tokens = count(&content) + title_tokens + MARKS;
+        for (ordinal, (content, counted)) in pack(&section.blocks, room, count).into_iter().enumerate() {
+            let tokens = counted.unwrap_or_else(|| count(&content)) + title_tokens + MARKS;
             chunks.push(Chunk {
                 id: id(document, section, ordinal, &content),
                 document_id: document.id.clone(),
@@ -119,30 +119,29 @@ fn id(document: &Document, section: &Section, ordinal: usize, content: &str) -> 
     Uuid::new_v5(&Uuid::NAMESPACE_URL, name.join("\u{1e}").as_bytes())
 }
 
-/// Fills chunks with whole blocks in order; a block is cut only when it alone is too long.
-fn pack(blocks: &[Block], room: usize, count: TokenCounter<'_>) -> Vec<String> {
-    let mut pieces = Vec::new();
+/// Fills chunks with whole blocks in order; a block is cut only when it alone is too long. A chunk
+/// that is one block was counted already, and counting is most of the work.
+fn pack(blocks: &[Block], room: usize, count: TokenCounter<'_>) -> Vec<(String, Option<usize>)> {
+    let mut chunks: Vec<(String, Option<usize>)> = Vec::new();
+    let mut used = 0;
+    let mut add = |text: String, tokens: usize, is_block: bool| match chunks.last_mut() {
+        Some((open, counted)) if used + tokens <= room => {
+            open.push_str("\n\n");
+            open.push_str(&text);
+            *counted = None;
+            used += tokens;
+        }
+        _ => {
+            chunks.push((text, is_block.then_some(tokens)));
+            used = tokens;
+        }
+    };
     for block in blocks {
         let tokens = count(&block.text);
         if tokens <= room {
-            pieces.push((block.text.clone(), tokens));
+            add(block.text.clone(), tokens, true);
         } else {
-            pieces.extend(cut(block, room, count));
-        }
-    }
-    let mut chunks: Vec<String> = Vec::new();
-    let mut used = 0;
-    for (text, tokens) in pieces {
-        match chunks.last_mut() {
-            Some(open) if used + tokens <= room => {
-                open.push_str("\n\n");
-                open.push_str(&text);
-                used += tokens;
-            }
-            _ => {
-                chunks.push(text);
-                used = tokens;
-            }
+            cut(block, room, count).into_iter().for_each(|(text, tokens)| add(text, tokens, false));
         }
     }
     chunks
@@ -153,9 +152,13 @@ fn cut(block: &Block, room: usize, count: TokenCounter<'_>) -> Vec<(String, usiz
     match block.kind {
         BlockKind::Code => {
             let (open, close) = fences(&block.text);
+            let (open, close) = (format!("{open}\n"), format!("\n{close}"));
+            // Fences as long as the code, around a run of backticks, leave no room for it.
+            let fits = count(&open) + count(&close) <= room / 2;
+            let (open, close) = if fits { (open.as_str(), close.as_str()) } else { ("", "") };
             let body: Vec<_> =
                 block.text.lines().skip(1).take(block.text.lines().count().saturating_sub(2)).collect();
-            group(&body, "\n", room, &format!("{open}\n"), &format!("\n{close}"), count)
+            group(&body, "\n", room, open, close, count)
         }
         BlockKind::Table => {
             let lines: Vec<_> = block.text.lines().collect();
@@ -323,6 +326,17 @@ mod tests {
         for chunk in chunks {
             assert!(chunk.content.starts_with("| a | b |\n| --- | --- |\n| x"), "{}", chunk.content);
         }
+    }
+
+    #[test]
+    fn fences_that_leave_no_room_for_code_are_left_out() {
+        let fence = "`".repeat(400);
+        let page =
+            page(|builder| builder.block(BlockKind::Code, &format!("{fence}\n{}\n{fence}", &fence[1..])));
+        let by_length = |text: &str| text.len();
+        let chunks = chunk(&page, 100, &by_length);
+        assert_eq!(chunks.iter().map(|chunk| chunk.content.len()).sum::<usize>(), 399);
+        assert!(chunks.iter().all(|chunk| chunk.token_count <= 100), "{chunks:?}");
     }
 
     #[test]

@@ -52,6 +52,11 @@ impl Journal {
         &self.vectors
     }
 
+    /// The same, to keep; the journal holds them no longer.
+    pub fn take_vectors(&mut self) -> HashMap<Key, Vector> {
+        std::mem::take(&mut self.vectors)
+    }
+
     /// Writes vectors so that they survive a crash.
     pub fn append(&mut self, vectors: &[(Key, Vector)]) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(vectors.len() * record_length(self.width));

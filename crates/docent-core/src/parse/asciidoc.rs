@@ -14,7 +14,7 @@ mod preprocess;
 mod style;
 mod table;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
@@ -35,6 +35,7 @@ pub fn parse_asciidoc(source: &str, load: &mut dyn FnMut(&str) -> Option<String>
         attributes: Attributes::default(),
         style: Style::default(),
         ids: HashSet::new(),
+        numbers: HashMap::new(),
         title: None,
         warnings: preprocessor.warnings,
     };
@@ -50,6 +51,8 @@ struct Parser {
     style: Style,
     /// The ids given so far.
     ids: HashSet<String>,
+    /// The number to try next for an id that is taken.
+    numbers: HashMap<String, usize>,
     title: Option<String>,
     warnings: Vec<String>,
 }
@@ -96,10 +99,12 @@ impl Parser {
         let separator: String = self.attributes.get("idseparator").unwrap_or("_").chars().take(1).collect();
         let id = slug(title, &prefix, separator.chars().next());
         let mut unique = id.clone();
-        let mut number = 2;
+        // Ids are never given back, so the search goes on where the last one ended.
+        let stem = format!("{id}{separator}");
+        let next = self.numbers.entry(stem.clone()).or_insert(2);
         while self.ids.contains(&unique) {
-            unique = format!("{id}{separator}{number}");
-            number += 1;
+            unique = format!("{stem}{next}");
+            *next += 1;
         }
         self.ids.insert(unique.clone());
         unique

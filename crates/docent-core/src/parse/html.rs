@@ -21,16 +21,17 @@ pub use head::{Head, directives};
 
 /// The sections of a rendered page.
 pub fn parse_html(source: &str) -> Parsed {
-    parse(&Html::parse_document(&depth::limited(source)))
+    let (page, cut) = depth::tree(source);
+    parse(&page, cut)
 }
 
 /// The same, and what the page says to programs; `agent` is the name it may call us by.
 pub fn parse_site_page(source: &str, agent: &str) -> (Parsed, Head) {
-    let page = Html::parse_document(&depth::limited(source));
-    (parse(&page), head::head(&page, agent))
+    let (page, cut) = depth::tree(source);
+    (parse(&page, cut), head::head(&page, agent))
 }
 
-fn parse(page: &Html) -> Parsed {
+fn parse(page: &Html, cut: bool) -> Parsed {
     let root = content(page).map(|root| match root.value().name() {
         "body" => readability::content(page, root),
         _ => root,
@@ -40,6 +41,9 @@ fn parse(page: &Html) -> Parsed {
         None => (None, Vec::new()),
     };
     let mut warnings = Vec::new();
+    if cut {
+        warnings.push("its tags grow without end; only the beginning is read".to_owned());
+    }
     if sections.iter().all(|section| section.blocks.is_empty()) {
         warnings.push("no text found in the page".to_owned());
     }

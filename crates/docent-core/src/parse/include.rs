@@ -51,11 +51,11 @@ impl Includes {
         self.open.pop();
     }
 
-    /// A name inside an included file is relative to that file. One file has one path, or a
-    /// cycle would not be noticed.
+    /// A name inside an included file is relative to that file, unless it begins at the top of
+    /// the site: `/a`, `@site/a`. One file has one path, or a cycle would not be noticed.
     fn resolved(&self, name: &str) -> String {
         let path = match self.open.last().and_then(|file| file.rsplit_once('/')) {
-            Some((folder, _)) if !name.starts_with('/') => format!("{folder}/{name}"),
+            Some((folder, _)) if !name.starts_with(['/', '@']) => format!("{folder}/{name}"),
             _ => name.to_owned(),
         };
         let mut parts: Vec<&str> = Vec::new();

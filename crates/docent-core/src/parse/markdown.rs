@@ -37,7 +37,7 @@ pub fn parse_markdown(
     let mut walker = Walker::new(flavor);
     walker.warnings.extend(problem);
     let body = match flavor {
-        Flavor::Docusaurus => mdx::to_markdown(body, load),
+        Flavor::Docusaurus => mdx::to_markdown(body, load, &mut walker.warnings),
         Flavor::MdBook => super::mdbook::expand_includes(body, load, &mut walker.warnings),
         Flavor::MkDocs => super::mkdocs::to_markdown(body),
         Flavor::VitePress => super::vitepress::to_markdown(body),
@@ -61,6 +61,9 @@ fn options(flavor: Flavor) -> Options {
     }
     options
 }
+
+/// Lists nested more deeply are not indented further; a line of `- - - …` would grow with its square.
+const DEEPEST_INDENT: usize = 16;
 
 /// Turns parser events into blocks.
 pub(super) struct Walker {
@@ -245,7 +248,7 @@ impl Walker {
     }
 
     fn item(&mut self) {
-        let depth = self.lists.len().saturating_sub(1);
+        let depth = self.lists.len().saturating_sub(1).min(DEEPEST_INDENT);
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');
         }

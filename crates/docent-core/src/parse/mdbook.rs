@@ -2,6 +2,8 @@
 //!
 //! Invariant: an included file that is not there costs its lines and a warning, nothing else.
 
+use super::include::Includes;
+
 /// A chapter named in `SUMMARY.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chapter {
@@ -41,74 +43,74 @@ fn link(line: &str) -> Option<(String, String)> {
     (!path.is_empty() && !path.contains("://")).then(|| (title, path.to_owned()))
 }
 
-/// Includes may include; deeper than this is a cycle.
-const DEEPEST_INCLUDE: usize = 8;
-
 /// Replaces `{{#include file}}` and its relatives by the file's lines; `load` finds the file.
 pub fn expand_includes(
     source: &str,
     load: &mut dyn FnMut(&str) -> Option<String>,
     warnings: &mut Vec<String>,
 ) -> String {
-    let mut missing = Vec::new();
-    let text = expand(source, load, &mut missing, 0);
-    match missing.as_slice() {
+    let mut expansion = Expansion { load, includes: Includes::default(), left_out: Vec::new() };
+    let text = expansion.text(source);
+    match expansion.left_out.as_slice() {
         [] => {}
-        [one] => warnings.push(format!("included file not found: {one}")),
-        [first, rest @ ..] => warnings.push(format!(
-            "{} included files not found: {first} and {} more",
-            missing.len(),
-            rest.len()
-        )),
+        [one] => warnings.push(one.clone()),
+        [first, rest @ ..] => warnings.push(format!("{first}, and {} more", rest.len())),
     }
     text
 }
 
-fn expand(
-    source: &str,
-    load: &mut dyn FnMut(&str) -> Option<String>,
-    missing: &mut Vec<String>,
-    depth: usize,
-) -> String {
-    let mut out = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(at) = rest.find("{{#") {
-        let Some(end) = rest[at..].find("}}").map(|end| at + end) else { break };
-        // A backslash shows the directive instead of running it.
-        if rest[..at].ends_with('\\') {
-            out.push_str(&rest[..at - 1]);
-            out.push_str(&rest[at..end + 2]);
-        } else {
-            out.push_str(&rest[..at]);
-            let directive = rest[at + 3..end].trim();
-            out.push_str(&run(directive, load, missing, depth));
-        }
-        rest = &rest[end + 2..];
-    }
-    out.push_str(rest);
-    out
+/// Includes under way.
+struct Expansion<'load> {
+    load: &'load mut dyn FnMut(&str) -> Option<String>,
+    includes: Includes,
+    /// Why each file is missing.
+    left_out: Vec<String>,
 }
 
-fn run(
-    directive: &str,
-    load: &mut dyn FnMut(&str) -> Option<String>,
-    missing: &mut Vec<String>,
-    depth: usize,
-) -> String {
-    let (name, argument) = directive.split_once(char::is_whitespace).unwrap_or((directive, ""));
-    if !matches!(name, "include" | "rustdoc_include" | "playground") {
-        return String::new(); // {{#title}} and the like show nothing in the text.
+impl Expansion<'_> {
+    fn text(&mut self, source: &str) -> String {
+        let mut out = String::with_capacity(source.len());
+        let mut rest = source;
+        while let Some(at) = rest.find("{{#") {
+            let Some(end) = rest[at..].find("}}").map(|end| at + end) else { break };
+            // A backslash shows the directive instead of running it.
+            if rest[..at].ends_with('\\') {
+                out.push_str(&rest[..at - 1]);
+                out.push_str(&rest[at..end + 2]);
+            } else {
+                out.push_str(&rest[..at]);
+                out.push_str(&self.directive(rest[at + 3..end].trim()));
+            }
+            rest = &rest[end + 2..];
+        }
+        out.push_str(rest);
+        out
     }
-    let target = argument.split_whitespace().next().unwrap_or_default();
-    let mut parts = target.split(':');
-    let path = parts.next().unwrap_or_default();
-    let Some(text) = load(path).filter(|_| depth < DEEPEST_INCLUDE) else {
-        missing.push(path.to_owned());
-        return String::new();
-    };
-    let range: Vec<_> = parts.collect();
-    let text = cut(&text, &range);
-    if path.ends_with(".md") { expand(&text, load, missing, depth + 1) } else { text }
+
+    fn directive(&mut self, directive: &str) -> String {
+        let (name, argument) = directive.split_once(char::is_whitespace).unwrap_or((directive, ""));
+        if !matches!(name, "include" | "rustdoc_include" | "playground") {
+            return String::new(); // {{#title}} and the like show nothing in the text.
+        }
+        let target = argument.split_whitespace().next().unwrap_or_default();
+        let mut parts = target.split(':');
+        let (path, text) = match self.includes.load(parts.next().unwrap_or_default(), self.load) {
+            Ok(found) => found,
+            Err(reason) => {
+                self.left_out.push(reason);
+                return String::new();
+            }
+        };
+        let range: Vec<_> = parts.collect();
+        let text = cut(&text, &range);
+        if !path.ends_with(".md") {
+            return text;
+        }
+        self.includes.enter(path);
+        let text = self.text(&text);
+        self.includes.leave();
+        text
+    }
 }
 
 /// `:5`, `:5:10`, `::10`, `:5:` by line; `:name` by `ANCHOR: name` comments.
@@ -170,6 +172,8 @@ mod tests {
         let mut load = |path: &str| match path {
             "a.rs" => Some("one\n// ANCHOR: x\ntwo\n// ANCHOR_END: x\nthree".to_owned()),
             "loop.md" => Some("{{#include loop.md}}".to_owned()),
+            "deep/b.md" => Some("b {{#include c.md}}".to_owned()),
+            "deep/c.md" => Some("c".to_owned()),
             _ => None,
         };
         (expand_includes(source, &mut load, &mut warnings), warnings)
@@ -188,11 +192,29 @@ mod tests {
     fn missing_files_are_one_warning() {
         let (text, warnings) = include("a {{#include b.rs}} c {{#include d.rs}}");
         assert_eq!(text, "a  c ");
-        assert_eq!(warnings, ["2 included files not found: b.rs and 1 more"]);
+        assert_eq!(warnings, ["included file not found: b.rs, and 1 more"]);
     }
 
     #[test]
     fn a_file_that_includes_itself_ends() {
-        assert_eq!(include("{{#include loop.md}}").1, ["included file not found: loop.md"]);
+        assert_eq!(include("{{#include loop.md}}").1, ["included file includes itself: loop.md"]);
+    }
+
+    #[test]
+    fn names_in_an_included_file_are_relative_to_it() {
+        assert_eq!(include("{{#include deep/b.md}}"), ("b c".to_owned(), Vec::new()));
+    }
+
+    #[test]
+    fn files_that_include_each_other_many_times_do_not_explode() {
+        // Ten files deep, a hundred includes each.
+        let mut load = |path: &str| {
+            let next = path.trim_end_matches(".md").parse::<usize>().unwrap_or_default() + 1;
+            Some(format!("words {{{{#include {next}.md}}}} ").repeat(100))
+        };
+        let mut warnings = Vec::new();
+        let text = expand_includes("{{#include 1.md}}", &mut load, &mut warnings);
+        assert!(text.contains("words") && text.len() < 1 << 20, "{} bytes", text.len());
+        assert!(warnings[0].starts_with("included too deeply"), "{warnings:?}");
     }
 }

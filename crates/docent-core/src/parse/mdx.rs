@@ -5,32 +5,91 @@
 //!
 //! Invariant: nothing inside a code fence or a code span is touched.
 
+use super::include::Includes;
+
 /// A page's Markdown, with the partial pages it shows in place.
 ///
 /// `load` returns the text of a file named by an import, relative to this page.
-pub fn to_markdown(source: &str, load: &mut dyn FnMut(&str) -> Option<String>) -> String {
-    expand(source, load, 0)
+pub fn to_markdown(
+    source: &str,
+    load: &mut dyn FnMut(&str) -> Option<String>,
+    warnings: &mut Vec<String>,
+) -> String {
+    let mut expansion = Expansion { load, includes: Includes::default(), left: MOST_SHOWN, warnings };
+    expansion.page(source)
 }
 
-/// Partials may show partials; deeper than this is a cycle.
-const DEEPEST_PARTIAL: usize = 8;
+/// Partials that one page imports.
+const MOST_IMPORTS: usize = 256;
 
-fn expand(source: &str, load: &mut dyn FnMut(&str) -> Option<String>, depth: usize) -> String {
-    let source = remove_comments(&unwrap_code_blocks(source));
-    let (body, imports) = remove_modules(&source);
-    let mut partials = Vec::new();
-    if depth < DEEPEST_PARTIAL {
-        for (name, path) in imports {
-            if (path.ends_with(".md") || path.ends_with(".mdx"))
-                && body.contains(&format!("<{name}"))
-                && let Some(text) = load(&path)
-            {
-                let (_, text, _) = super::front_matter::split(&text);
-                partials.push((name, expand(text, load, depth + 1)));
+/// The bytes of all partials of a page, each as often as it is shown.
+const MOST_SHOWN: usize = 8 << 20;
+
+/// Partials under way.
+struct Expansion<'a> {
+    load: &'a mut dyn FnMut(&str) -> Option<String>,
+    includes: Includes,
+    /// What may still be shown.
+    left: usize,
+    warnings: &'a mut Vec<String>,
+}
+
+impl Expansion<'_> {
+    fn page(&mut self, source: &str) -> String {
+        let source = remove_comments(&unwrap_code_blocks(source));
+        let (body, imports) = remove_modules(&source);
+        let mut partials = Partials::default();
+        let is_page = |path: &str| path.ends_with(".md") || path.ends_with(".mdx");
+        for (name, path) in imports.into_iter().filter(|(_, path)| is_page(path)).take(MOST_IMPORTS) {
+            if !body.contains(&format!("<{name}")) {
+                continue;
+            }
+            match self.includes.load(&path, self.load) {
+                Ok((path, text)) => {
+                    self.includes.enter(path);
+                    let (_, text, _) = super::front_matter::split(&text);
+                    partials.texts.push((name, self.page(text)));
+                    self.includes.leave();
+                }
+                // What is not there may be a component with an odd name.
+                Err(reason) if reason.contains("not found") => {}
+                Err(reason) => self.warnings.push(reason),
             }
         }
+        partials.left = self.left;
+        let text = remove_tags(&admonitions(&body), &mut partials);
+        if partials.cut && !self.warnings.iter().any(|warning| warning == TOO_OFTEN) {
+            self.warnings.push(TOO_OFTEN.to_owned());
+        }
+        self.left = partials.left;
+        text
     }
-    remove_tags(&admonitions(&body), &partials)
+}
+
+const TOO_OFTEN: &str = "partials are shown too often; some are left out";
+
+/// The partials a page may show, by the name of their component.
+#[derive(Default)]
+struct Partials {
+    texts: Vec<(String, String)>,
+    left: usize,
+    /// Whether one was left out.
+    cut: bool,
+}
+
+impl Partials {
+    /// The text in place of a component; empty for others.
+    fn shown(&mut self, name: &str) -> Option<&str> {
+        let (_, text) = self.texts.iter().find(|(own, _)| own == name)?;
+        match self.left.checked_sub(text.len()) {
+            Some(left) => self.left = left,
+            None => {
+                self.cut = true;
+                return None;
+            }
+        }
+        Some(text)
+    }
 }
 
 /// A fence called `mdx-code-block` hides MDX from other tools; Docusaurus shows what is inside.
@@ -86,47 +145,57 @@ fn remove_comments(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut until: Option<&str> = None;
     for_each_line(source, |line, in_code| {
-        let mut rest = line;
         if in_code && until.is_none() {
             out.push_str(line);
             return;
         }
+        let ticks = Ticks::of(line);
+        let opens = |open: &'static str| line.match_indices(open);
+        let mut openings: Vec<(usize, &str)> = opens("{/*").chain(opens("<!--")).collect();
+        openings.sort_unstable();
+        let mut openings = openings.into_iter();
+        let mut from = 0;
         loop {
             if let Some(end) = until {
-                let Some(at) = rest.find(end) else {
-                    if rest.ends_with('\n') {
+                let Some(at) = line[from..].find(end) else {
+                    if line.ends_with('\n') {
                         out.push('\n');
                     }
                     return;
                 };
-                rest = &rest[at + end.len()..];
+                from += at + end.len();
                 until = None;
             }
             // An id written as a comment is part of its heading.
-            let opening = ["{/*", "<!--"]
-                .iter()
-                .filter_map(|open| outside_code(rest, open).map(|at| (at, *open)))
-                .filter(|(at, open)| !rest[at + open.len()..].trim_start().starts_with('#'))
-                .min();
+            let opening = openings.find(|(at, open)| {
+                let is_id = line[at + open.len()..].trim_start().starts_with('#');
+                *at >= from && !ticks.around(from, *at) && !is_id
+            });
             let Some((at, open)) = opening else {
-                out.push_str(rest);
+                out.push_str(&line[from..]);
                 return;
             };
-            out.push_str(&rest[..at]);
-            rest = &rest[at + open.len()..];
+            out.push_str(&line[from..at]);
+            from = at + open.len();
             until = Some(if open == "{/*" { "*/}" } else { "-->" });
         }
     });
     out
 }
 
-/// The first place of `needle` in a line that is not inside a code span.
-fn outside_code(line: &str, needle: &str) -> Option<usize> {
-    line.match_indices(needle).map(|(at, _)| at).find(|at| !in_code_span(line, *at))
-}
+/// Where the backticks of a line are.
+struct Ticks(Vec<usize>);
 
-fn in_code_span(line: &str, at: usize) -> bool {
-    line[..at].matches('`').count() % 2 == 1 && line[at..].contains('`')
+impl Ticks {
+    fn of(line: &str) -> Self {
+        Self(line.match_indices('`').map(|(at, _)| at).collect())
+    }
+
+    /// Whether `at` stands in a code span of the text that begins at `from`.
+    fn around(&self, from: usize, at: usize) -> bool {
+        let before = |at: usize| self.0.partition_point(|tick| *tick < at);
+        (before(at) - before(from)) % 2 == 1 && self.0.last().is_some_and(|last| *last >= at)
+    }
 }
 
 /// Top-level `import` and `export` statements; returns the imported names with their paths.
@@ -175,6 +244,10 @@ fn import(line: &str) -> Option<(String, String)> {
     Some((name.trim().to_owned(), path.to_owned()))
 }
 
+/// Admonitions nested more deeply are quoted no further, and none is indented further than this.
+const DEEPEST_QUOTE: usize = 8;
+const WIDEST_INDENT: usize = 16;
+
 /// `:::note Title` … `:::` becomes a quote that opens with its name in bold.
 pub(super) fn admonitions(source: &str) -> String {
     let mut out = String::with_capacity(source.len() + 64);
@@ -184,11 +257,13 @@ pub(super) fn admonitions(source: &str) -> String {
         let indent = line.len() - line.trim_start_matches(' ').len();
         let trimmed = line.trim();
         let colons = trimmed.len() - trimmed.trim_start_matches(':').len();
-        if in_code || colons < 3 {
+        let quote = |open: &[usize]| {
             let outer = open.first().copied().unwrap_or(0);
-            out.push_str(&" ".repeat(outer));
-            out.push_str(&"> ".repeat(open.len()));
-            out.push_str(&line[indent.min(outer)..]);
+            format!("{}{}", " ".repeat(outer), "> ".repeat(open.len().min(DEEPEST_QUOTE)))
+        };
+        if in_code || colons < 3 {
+            out.push_str(&quote(&open));
+            out.push_str(&line[indent.min(open.first().copied().unwrap_or(0))..]);
             return;
         }
         let name = trimmed[colons..].trim();
@@ -197,8 +272,8 @@ pub(super) fn admonitions(source: &str) -> String {
             out.push('\n');
             return;
         }
-        open.push(indent);
-        let quote = format!("{}{}", " ".repeat(open[0]), "> ".repeat(open.len()));
+        open.push(indent.min(WIDEST_INDENT));
+        let quote = quote(&open);
         out.push_str(&format!("\n{quote}**{}**\n{quote}\n", admonition_label(name)));
     });
     out
@@ -219,12 +294,15 @@ pub(super) fn admonition_label(rest: &str) -> String {
     }
 }
 
+/// What is longer is no tag, or no page would be read in time.
+const LONGEST_TAG: usize = 4000;
+
 /// Attributes whose value the reader sees on the page.
 const VISIBLE_ATTRIBUTES: [&str; 4] = ["label", "title", "caption", "summary"];
 
 /// Drops tags, keeps what stands between them, and takes the indentation of components off
 /// their content, which Markdown would read as code.
-fn remove_tags(source: &str, partials: &[(String, String)]) -> String {
+fn remove_tags(source: &str, partials: &mut Partials) -> String {
     let mut out = String::with_capacity(source.len());
     let mut indents: Vec<Option<usize>> = Vec::new();
     let mut pending = String::new();
@@ -236,7 +314,7 @@ fn remove_tags(source: &str, partials: &[(String, String)]) -> String {
         }
         pending.push_str(line);
         // A tag may run over several lines: wait for its end, but not for ever.
-        if unfinished_tag(&pending) && pending.len() < 4000 && !line.trim().is_empty() {
+        if pending.len() < LONGEST_TAG && unfinished_tag(&pending) && !line.trim().is_empty() {
             return;
         }
         let text = std::mem::take(&mut pending);
@@ -259,8 +337,9 @@ fn dedent<'a>(line: &'a str, indents: &mut [Option<usize>]) -> &'a str {
 }
 
 fn unfinished_tag(text: &str) -> bool {
+    let ticks = Ticks::of(text);
     text.match_indices('<')
-        .any(|(at, _)| !in_code_span(text, at) && starts_tag(&text[at..]) && Tag::read(&text[at..]).is_none())
+        .any(|(at, _)| !ticks.around(0, at) && starts_tag(&text[at..]) && Tag::read(&text[at..]).is_none())
 }
 
 fn starts_tag(text: &str) -> bool {
@@ -272,20 +351,16 @@ fn starts_tag(text: &str) -> bool {
     }
 }
 
-fn strip_tags_of(
-    text: &str,
-    partials: &[(String, String)],
-    indents: &mut Vec<Option<usize>>,
-    out: &mut String,
-) {
+fn strip_tags_of(text: &str, partials: &mut Partials, indents: &mut Vec<Option<usize>>, out: &mut String) {
     let mut rest = text;
     let mut had_tag = false;
     let from = out.len();
     let mut offset = 0;
+    let ticks = Ticks::of(text);
     while let Some(at) = rest.find('<') {
         let here = offset + at;
-        let tag =
-            if in_code_span(text, here) || !starts_tag(&rest[at..]) { None } else { Tag::read(&rest[at..]) };
+        let is_tag = !ticks.around(0, here) && starts_tag(&rest[at..]);
+        let tag = if is_tag { Tag::read(&rest[at..]) } else { None };
         let Some(tag) = tag else {
             out.push_str(&rest[..=at]);
             rest = &rest[at + 1..];
@@ -294,7 +369,7 @@ fn strip_tags_of(
         };
         out.push_str(&rest[..at]);
         had_tag = true;
-        if let Some((_, partial)) = partials.iter().find(|(name, _)| name == tag.name) {
+        if let Some(partial) = partials.shown(tag.name) {
             out.push('\n');
             out.push_str(partial);
             out.push('\n');
@@ -350,7 +425,7 @@ impl<'a> Tag<'a> {
         let name = &text[name_start..name_start + name_length];
         let mut quote = 0u8;
         let mut braces = 0usize;
-        for (at, &byte) in bytes.iter().enumerate().skip(name_start + name_length) {
+        for (at, &byte) in bytes.iter().enumerate().take(LONGEST_TAG).skip(name_start + name_length) {
             match byte {
                 _ if byte == quote => quote = 0,
                 _ if quote != 0 => {}
@@ -389,7 +464,7 @@ impl<'a> Tag<'a> {
 
 /// The words of a piece of raw HTML, for Markdown that contains some.
 pub(super) fn strip_tags(html: &str) -> String {
-    remove_tags(&remove_comments(html), &[])
+    remove_tags(&remove_comments(html), &mut Partials::default())
 }
 
 #[cfg(test)]
@@ -397,7 +472,7 @@ mod tests {
     use super::*;
 
     fn check(source: &str, expected: &str) {
-        let got = to_markdown(source, &mut |_| None);
+        let got = to_markdown(source, &mut |_| None, &mut Vec::new());
         let lines = |text: &str| {
             text.lines().map(str::trim_end).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("\n")
         };
@@ -462,9 +537,9 @@ mod tests {
 
     #[test]
     fn a_partial_is_shown_where_it_is_used() {
-        let mut load = |path: &str| (path == "./_note.mdx").then(|| "Shared *words*.".to_owned());
-        let got =
-            to_markdown("import Note from './_note.mdx';\n\nBefore.\n\n<Note />\n\nAfter.\n", &mut load);
+        let mut load = |path: &str| (path == "_note.mdx").then(|| "Shared *words*.".to_owned());
+        let page = "import Note from './_note.mdx';\n\nBefore.\n\n<Note />\n\nAfter.\n";
+        let got = to_markdown(page, &mut load, &mut Vec::new());
         let words: Vec<_> = got.split_whitespace().collect();
         assert_eq!(words, ["Before.", "Shared", "*words*.", "After."]);
     }
@@ -472,6 +547,20 @@ mod tests {
     #[test]
     fn a_partial_that_shows_itself_ends() {
         let mut load = |_: &str| Some("import A from './a.mdx';\n\nx <A />\n".to_owned());
-        assert!(to_markdown("import A from './a.mdx';\n\n<A />\n", &mut load).contains('x'));
+        let mut warnings = Vec::new();
+        let got = to_markdown("import A from './a.mdx';\n\n<A />\n", &mut load, &mut warnings);
+        assert_eq!((got.trim(), warnings.len()), ("x", 1), "{warnings:?}");
+    }
+
+    #[test]
+    fn partials_that_show_each_other_many_times_do_not_explode() {
+        // Each shows the next a hundred times.
+        let shows =
+            |next: usize| format!("import A from './{next}.mdx';\n\nwords {}\n", "<A /> ".repeat(100));
+        let mut load = |path: &str| path.strip_suffix(".mdx")?.parse::<usize>().ok().map(|at| shows(at + 1));
+        let mut warnings = Vec::new();
+        let got = to_markdown(&shows(1), &mut load, &mut warnings);
+        assert!(got.contains("words") && got.len() <= MOST_SHOWN + 10_000, "{} bytes", got.len());
+        assert!(warnings.contains(&TOO_OFTEN.to_owned()), "{warnings:?}");
     }
 }

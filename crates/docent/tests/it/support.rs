@@ -66,6 +66,27 @@ impl Docent {
         Run::of(self.command(arguments).output().unwrap())
     }
 
+    /// Runs and watches; the most memory it had, in megabytes, by the kernel's own mark.
+    pub fn run_watched(&self, arguments: &[&str]) -> (Run, u64) {
+        let mut command = self.command(arguments);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let status = format!("/proc/{}/status", child.id());
+        let watching = std::thread::spawn(move || {
+            let mut peak = 0;
+            // The mark is gone as soon as the process has ended, also before anyone waited for it.
+            while let Some(kilobytes) = std::fs::read_to_string(&status).ok().and_then(|text| {
+                let line = text.lines().find(|line| line.starts_with("VmHWM:"))?;
+                line.split_whitespace().nth(1)?.parse::<u64>().ok()
+            }) {
+                peak = peak.max(kilobytes / 1024);
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+            peak
+        });
+        let run = Run::of(child.wait_with_output().unwrap());
+        (run, watching.join().unwrap())
+    }
+
     /// Runs with these lines typed in.
     pub fn run_with_input(&self, arguments: &[&str], lines: &str) -> Run {
         let mut command = self.command(arguments);

@@ -57,16 +57,23 @@ impl Cache {
 
     /// A page as it was the last time; none when it never was or is damaged.
     pub fn load(&self, url: &Url) -> Option<Stored> {
-        let bytes = std::fs::read(self.path(url)).ok()?;
+        let (about, packed) = self.packed(url)?;
+        let mut body = Vec::new();
+        flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut body).ok()?;
+        Some(Stored { about, body })
+    }
+
+    /// What the server said about a page, if it can be loaded; it is not unpacked for that.
+    pub fn about(&self, url: &Url) -> Option<About> {
+        self.packed(url).map(|(about, _)| about)
+    }
+
+    fn packed(&self, url: &Url) -> Option<(About, Vec<u8>)> {
+        let mut bytes = std::fs::read(self.path(url)).ok()?;
         let end = bytes.iter().position(|byte| *byte == b'\n')?;
         let about: About = serde_json::from_slice(&bytes[..end]).ok()?;
-        let packed = &bytes[end + 1..];
-        if about.url != url.as_str() || about.sum != sum(packed) {
-            return None;
-        }
-        let mut body = Vec::new();
-        flate2::read::GzDecoder::new(packed).read_to_end(&mut body).ok()?;
-        Some(Stored { about, body })
+        bytes.drain(..=end);
+        (about.url == url.as_str() && about.sum == sum(&bytes)).then_some((about, bytes))
     }
 
     /// Keeps a page for the next time. `otherwise` is asked with when the server gave nothing to ask with.
@@ -161,11 +168,13 @@ mod tests {
         let stored = cache.load(&url).unwrap();
         assert_eq!((stored.body.as_slice(), &stored.about.validators), (&b"text"[..], &page.validators));
 
+        assert_eq!(cache.about(&url), Some(stored.about));
+
         cache.keep_only(&HashSet::from([url.to_string()])).unwrap();
         let whole = std::fs::read(cache.path(&url)).unwrap();
         for length in 0..whole.len() {
             std::fs::write(cache.path(&url), &whole[..length]).unwrap();
-            assert_eq!(cache.load(&url), None, "{length} bytes");
+            assert_eq!((cache.load(&url), cache.about(&url)), (None, None), "{length} bytes");
         }
         cache.keep_only(&HashSet::new()).unwrap();
         assert!(!cache.path(&url).exists());

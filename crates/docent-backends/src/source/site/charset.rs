@@ -49,7 +49,27 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn every_byte_sequence_has_a_text(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            kind in "(text/html)?;? ?(charset=)?[\"a-zA-Z0-9_:é-]{0,12}",
+            word in "(<meta charset=|encoding=)?[\"'a-z0-9-]{0,12}",
+        ) {
+            let whole = [word.as_bytes(), &bytes].concat();
+            let (text, broken) = decode(&whole, &kind);
+            prop_assert!(!broken || !text.contains('\u{fffd}'), "{kind}");
+        }
+
+        #[test]
+        fn what_is_utf_8_is_read_as_it_is(text in "[^\u{feff}]{0,60}") {
+            prop_assert_eq!(decode(text.as_bytes(), "text/html; charset=utf-8"), (text, false));
+        }
+    }
 
     #[test]
     fn the_surest_sign_of_an_encoding_wins() {

@@ -4,6 +4,7 @@
 //! that the same site gives the same book however fast its pages come.
 //!
 //! Invariant: every address asked for is a page of the book, or counted with the reason why it is none.
+//! Of a page no more is held than its text; of the addresses met, their hashes and those yet to be asked for.
 
 use std::collections::HashSet;
 
@@ -41,7 +42,10 @@ pub struct Crawl<'a> {
     report: SiteReport,
     documents: Vec<Document>,
     warnings: Vec<Warning>,
+    warnings_beyond: usize,
     generator: Option<String>,
+    /// Whether links are followed.
+    by_links: bool,
     /// Hashes of the addresses met.
     known: HashSet<u64>,
     /// Addresses of pages in the book.
@@ -57,6 +61,20 @@ pub struct Crawl<'a> {
     failures: usize,
 }
 
+/// Where the pages of a level lead: no more than may be asked for, each once.
+#[derive(Default)]
+struct Links {
+    pages: Vec<Url>,
+    met: HashSet<u64>,
+    /// Whether there are others.
+    more: bool,
+}
+
+/// An address as it is remembered.
+fn name(url: &Url) -> u64 {
+    xxh3_64(key(url).as_bytes())
+}
+
 impl<'a> Crawl<'a> {
     /// Nothing was taken yet.
     pub fn new(reader: &'a PageReader, scope: &'a Scope, progress: &'a dyn Progress, address: &str) -> Self {
@@ -67,7 +85,9 @@ impl<'a> Crawl<'a> {
             report: SiteReport { address: address.to_owned(), ..SiteReport::default() },
             documents: Vec::new(),
             warnings: Vec::new(),
+            warnings_beyond: 0,
             generator: None,
+            by_links: false,
             known: HashSet::new(),
             taken: HashSet::new(),
             texts: HashSet::new(),
@@ -85,21 +105,22 @@ impl<'a> Crawl<'a> {
         first: Option<Result<SitePage, Left>>,
         listed: Listed,
     ) -> Result<(), SourceError> {
-        let by_links = listed.by.is_empty();
-        self.report.found_by = if by_links { "links".to_owned() } else { listed.by.join(" and ") };
+        self.by_links = listed.by.is_empty();
+        self.report.found_by = if self.by_links { "links".to_owned() } else { listed.by.join(" and ") };
         self.report.more = listed.more;
-        let notes = listed.notes.into_iter();
-        self.warnings.extend(notes.map(|note| Warning::new(start.as_str(), note)));
+        for note in listed.notes {
+            self.warn(start, note);
+        }
         for page in listed.full {
             self.full_page(start, page);
         }
-        let mut links = Vec::new();
+        let mut links = Links::default();
         if let Some(first) = first {
             self.asked = 1;
             self.is_new(start);
-            links = self.take(start, first)?;
+            self.take(start, first, &mut links)?;
         }
-        if !by_links {
+        if !self.by_links {
             let mut pages: Vec<Candidate> =
                 listed.pages.into_iter().filter(|page| self.is_new(&page.url)).collect();
             while !pages.is_empty() {
@@ -120,7 +141,7 @@ impl<'a> Crawl<'a> {
     }
 
     /// Reads pages and returns where they lead.
-    async fn level(&mut self, mut pages: Vec<Candidate>) -> Result<Vec<Url>, SourceError> {
+    async fn level(&mut self, mut pages: Vec<Candidate>) -> Result<Links, SourceError> {
         let room = self.reader.limits.pages.saturating_sub(self.asked);
         self.report.more |= pages.len() > room;
         pages.truncate(room);
@@ -130,17 +151,22 @@ impl<'a> Crawl<'a> {
         let mut results = stream::iter(pages)
             .map(|page| async move { (reader.read(&page, scope).await, page.url) })
             .buffered(at_once);
-        let mut links = Vec::new();
+        let mut links = Links::default();
         while let Some((result, url)) = results.next().await {
             self.asked += 1;
-            links.extend(self.take(&url, result)?);
+            self.take(&url, result, &mut links)?;
             self.progress.pages(self.asked, total);
         }
         Ok(links)
     }
 
-    /// Puts one page where it belongs and returns where it leads.
-    fn take(&mut self, asked: &Url, result: Result<SitePage, Left>) -> Result<Vec<Url>, SourceError> {
+    /// Puts one page where it belongs and adds where it leads.
+    fn take(
+        &mut self,
+        asked: &Url,
+        result: Result<SitePage, Left>,
+        links: &mut Links,
+    ) -> Result<(), SourceError> {
         let page = match result {
             Ok(page) => page,
             Err(left) => {
@@ -154,7 +180,7 @@ impl<'a> Crawl<'a> {
                         let what = format!("{} pages in a row failed: {what}", self.failures);
                         Err(SourceError::Unavailable { url: self.report.address.clone(), what })
                     }
-                    _ => Ok(Vec::new()),
+                    _ => Ok(()),
                 };
             }
         };
@@ -169,9 +195,9 @@ impl<'a> Crawl<'a> {
         }
         // A redirect leads to it; so may a link.
         self.is_new(&page.url);
-        let links = self.links(&page);
+        self.add_links(&page, links);
         self.put(asked, page);
-        Ok(links)
+        Ok(())
     }
 
     fn put(&mut self, asked: &Url, page: SitePage) {
@@ -187,7 +213,7 @@ impl<'a> Crawl<'a> {
         }
         let canonical = page.head.canonical.as_deref().and_then(|address| self.scope.resolve(&url, address));
         for warning in page.warnings {
-            self.warnings.push(Warning::new(url.as_str(), warning));
+            self.warn(&url, warning);
         }
         let title = page.title.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty());
         let mut document = Document {
@@ -248,27 +274,40 @@ impl<'a> Crawl<'a> {
         });
     }
 
-    fn links(&self, page: &SitePage) -> Vec<Url> {
-        if page.head.no_follow {
-            return Vec::new();
+    /// Adds where a page leads, but for what was met before. Whether a link to a page of this level
+    /// is among them is seen at its end, when all redirects are known.
+    fn add_links(&mut self, page: &SitePage, links: &mut Links) {
+        if !self.by_links || page.head.no_follow {
+            return;
         }
         let base = page.head.base.as_deref().and_then(|base| page.url.join(base).ok());
         let base = base.as_ref().unwrap_or(&page.url);
-        let links = page.head.links.iter().filter_map(|address| self.scope.resolve(base, address));
-        links.filter(|url| self.scope.leads_to_page(url)).collect()
+        for address in &page.head.links {
+            let Some(url) = self.scope.resolve(base, address) else { continue };
+            let name = name(&url);
+            if !self.scope.leads_to_page(&url) || self.known.contains(&name) || links.met.contains(&name) {
+                continue;
+            }
+            if !self.scope.wants(&url) {
+                if self.is_new(&url) {
+                    self.skip(&url, "left out by --include or --exclude");
+                }
+            } else if links.pages.len() < self.reader.limits.pages {
+                links.met.insert(name);
+                links.pages.push(url);
+            } else {
+                links.more = true;
+            }
+        }
     }
 
     /// The links that were not met before, as pages to read; and the real ones of pages that are none.
-    fn choose(&mut self, links: Vec<Url>) -> Vec<Candidate> {
+    fn choose(&mut self, links: Links) -> Vec<Candidate> {
+        self.report.more |= links.more;
         let mut chosen = std::mem::take(&mut self.named);
-        for url in links {
-            if !self.is_new(&url) {
-                continue;
-            }
-            if self.scope.wants(&url) {
+        for url in links.pages {
+            if self.is_new(&url) {
                 chosen.push(Candidate { url, markdown: None, changed: None });
-            } else {
-                self.skip(&url, "left out by --include or --exclude");
             }
         }
         chosen
@@ -276,7 +315,15 @@ impl<'a> Crawl<'a> {
 
     /// Whether an address is met for the first time.
     fn is_new(&mut self, url: &Url) -> bool {
-        self.known.len() < MOST_KNOWN && self.known.insert(xxh3_64(key(url).as_bytes()))
+        self.known.len() < MOST_KNOWN && self.known.insert(name(url))
+    }
+
+    fn warn(&mut self, url: &Url, warning: String) {
+        if self.warnings.len() < MOST_WARNINGS {
+            self.warnings.push(Warning::new(url.as_str(), warning));
+        } else {
+            self.warnings_beyond += 1;
+        }
     }
 
     fn skip(&mut self, url: &Url, reason: &str) {
@@ -309,10 +356,9 @@ impl<'a> Crawl<'a> {
         if let Err(error) = self.reader.forget_others() {
             tracing::warn!(%error, "old pages could not be removed from the data folder");
         }
-        let beyond = self.warnings.len().saturating_sub(MOST_WARNINGS);
-        if beyond > 0 {
-            self.warnings.truncate(MOST_WARNINGS);
-            self.warnings.push(Warning::new(&source.location, format!("{beyond} more warnings")));
+        if self.warnings_beyond > 0 {
+            let more = format!("{} more warnings", self.warnings_beyond);
+            self.warnings.push(Warning::new(&source.location, more));
         }
         modules::assign(&mut self.documents, self.scope);
         if let Some(base) = &source.base_url {

@@ -114,7 +114,23 @@ fn is_field(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_file_is_cut_into_pages_with_text(
+            lines in proptest::collection::vec(
+                "# [a-z]{1,5}|Source: (/|https://x.org/)[a-z]{0,5}|url: /[a-z]{1,5}|---|```|~~~|[a-zé :#]{0,12}", 0..30)
+        ) {
+            let text = lines.join("\n");
+            let pages = full_pages(&text);
+            prop_assert!(pages.iter().all(|page| !page.text.trim().is_empty()));
+            prop_assert!(pages.iter().map(|page| page.text.len()).sum::<usize>() <= text.len());
+            addresses(&text);
+        }
+    }
 
     fn pages(text: &str) -> Vec<(Option<String>, String)> {
         full_pages(text).into_iter().map(|page| (page.address, page.text)).collect()

@@ -4,6 +4,7 @@
 //! whose server fails today is as it was yesterday.
 
 use std::collections::HashSet;
+use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -14,10 +15,11 @@ use docent_core::parse::links::links;
 use docent_core::parse::markdown::Flavor;
 use docent_core::parse::{Format, parse};
 use reqwest::Url;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::cache::{Cache, Stored};
-use super::fetch::{FetchError, Fetcher, Validators, Wanted, kind};
+use super::fetch::{FetchError, Fetcher, Wanted, kind};
 use super::host::AGENT;
 use super::limits::Limits;
 use super::scope::Scope;
@@ -88,6 +90,7 @@ pub struct PageReader {
     pub deadline: Instant,
     bytes: AtomicUsize,
     touched: Mutex<HashSet<String>>,
+    parsing: Semaphore,
 }
 
 /// The bytes of a page and what the server said about them.
@@ -103,7 +106,16 @@ impl PageReader {
     /// Nothing was read yet.
     pub fn new(fetcher: Fetcher, cache: Cache, limits: Limits) -> Self {
         let deadline = Instant::now() + limits.total_time;
-        Self { fetcher, cache, limits, deadline, bytes: AtomicUsize::new(0), touched: Mutex::default() }
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self {
+            fetcher,
+            cache,
+            limits,
+            deadline,
+            bytes: AtomicUsize::new(0),
+            touched: Mutex::default(),
+            parsing: Semaphore::new(cores),
+        }
     }
 
     /// Reads one page, as Markdown where the site offers it.
@@ -126,16 +138,17 @@ impl PageReader {
         if let Some(markdown) = &candidate.markdown
             && let Ok(raw) = self.raw(markdown, None, inside).await
         {
-            let page = parsed(raw).await;
+            let page = self.parsed(raw).await;
             if page.head.canonical.is_none() && has_text(&page.sections) {
                 return Ok(SitePage { url: candidate.url.clone(), ..page });
             }
         }
-        let page = parsed(self.raw(&candidate.url, candidate.changed.clone(), inside).await?).await;
+        let raw = self.raw(&candidate.url, candidate.changed.clone(), inside).await?;
+        let page = self.parsed(raw).await;
         let offered = page.head.markdown.as_deref().and_then(|address| scope.resolve(&page.url, address));
         let Some(offered) = offered else { return Ok(page) };
         match self.raw(&offered, None, inside).await {
-            Ok(raw) => Ok(with_markdown(page, parsed(raw).await)),
+            Ok(raw) => Ok(with_markdown(page, self.parsed(raw).await)),
             Err(_) => Ok(page),
         }
     }
@@ -169,18 +182,15 @@ impl PageReader {
         changed: Option<String>,
         inside: &(dyn Fn(&Url) -> bool + Sync),
     ) -> Result<Raw, FetchError> {
-        let validators = |url: &Url| match self.cache.load(url) {
-            Some(stored) => stored.about.validators,
-            None => Validators::default(),
-        };
+        let validators = |url: &Url| self.cache.about(url).map(|about| about.validators).unwrap_or_default();
         let wanted =
             Wanted { most: self.limits.page_bytes, cut: false, only_text: true, inside, known: &validators };
-        let page = match self.fetcher.get(url, &wanted).await {
+        let mut page = match self.fetcher.get(url, &wanted).await {
             Ok(page) => page,
             Err(error @ FetchError::Trouble { .. }) => return self.kept(url).ok_or(error),
             Err(error) => return Err(error),
         };
-        let Some(body) = page.body.clone() else {
+        let Some(body) = page.body.take() else {
             let stored = self.cache.load(&page.url);
             let stored = stored.ok_or(FetchError::Refused(304))?;
             return Ok(of_stored(page.url, stored, How::Unchanged));
@@ -198,6 +208,23 @@ impl PageReader {
         })
     }
 
+    /// Parsing takes a while for long pages; other pages are fetched meanwhile. The tree of a page
+    /// is many times its length, so there are no more than can be worked on.
+    async fn parsed(&self, raw: Raw) -> SitePage {
+        let (url, how) = (raw.url.clone(), raw.how);
+        let _turn = self.parsing.acquire().await;
+        let page = tokio::task::spawn_blocking(move || parse_raw(&raw)).await;
+        page.unwrap_or_else(|_| SitePage {
+            url,
+            how,
+            title: None,
+            module: None,
+            sections: Vec::new(),
+            warnings: vec!["the page could not be parsed".to_owned()],
+            head: Head::default(),
+        })
+    }
+
     fn kept(&self, url: &Url) -> Option<Raw> {
         Some(of_stored(url.clone(), self.cache.load(url)?, How::Kept))
     }
@@ -212,24 +239,9 @@ fn of_stored(url: Url, stored: Stored, how: How) -> Raw {
     Raw { url, body: stored.body, content_type: about.content_type, robots_tag: about.robots_tag, how }
 }
 
-/// Parsing takes a while for long pages; other pages are fetched meanwhile.
-async fn parsed(raw: Raw) -> SitePage {
-    let (url, how) = (raw.url.clone(), raw.how);
-    let page = tokio::task::spawn_blocking(move || parse_raw(&raw)).await;
-    page.unwrap_or_else(|_| SitePage {
-        url,
-        how,
-        title: None,
-        module: None,
-        sections: Vec::new(),
-        warnings: vec!["the page could not be parsed".to_owned()],
-        head: Head::default(),
-    })
-}
-
 fn parse_raw(raw: &Raw) -> SitePage {
     let (text, broken) = charset::decode(&raw.body, &raw.content_type);
-    let text = text.replace("\r\n", "\n").replace('\0', "");
+    let text = if text.contains(['\r', '\0']) { text.replace("\r\n", "\n").replace('\0', "") } else { text };
     let (front, parsed, mut head) = match format(raw, &text) {
         Format::Html => {
             let (parsed, head) = parse_site_page(&text, AGENT);

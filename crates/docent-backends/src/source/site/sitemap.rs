@@ -111,7 +111,27 @@ fn written(moment: OffsetDateTime) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Pieces that mean something in a sitemap, in any order.
+    const PIECES: &str = "(<urlset>|<url>|</url>|<loc>|</loc>|<sitemap>|</sitemap>|<!\\[CDATA\\[|\\]\\]>|<!--|-->|&amp;|&#6;|&x;|<\\?|\\?>|<a b='|'/>|[<>&a-zé/ ]{0,8}){0,40}";
+
+    proptest! {
+        #[test]
+        fn anything_is_read_to_its_end(text in PIECES, bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let whole = [text.as_bytes(), &bytes].concat();
+            read(&whole, |entry| !entry.address.is_empty());
+        }
+
+        #[test]
+        fn any_date_is_one_or_none(text in "[0-9T:Z.+éa-]{0,30}|[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.+-]{0,14})?") {
+            if let Some(date) = http_date(&text) {
+                prop_assert!(date.ends_with(" GMT"), "{date}");
+            }
+        }
+    }
 
     fn all(text: &str) -> Vec<String> {
         let mut found = Vec::new();

@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
         let reach = &rest[..rest.floor_char_boundary(REACH)];
         let target_end =
             reach.find(|c: char| c.is_whitespace() || matches!(c, '[' | '<' | '>')).unwrap_or(reach.len());
-        let is_address = rest.contains("://") && SCHEMES.iter().any(|scheme| rest.starts_with(scheme));
+        let is_address = SCHEMES.iter().any(|scheme| rest.starts_with(scheme));
         let Some(inside) = reach[target_end..].strip_prefix('[').and_then(bracketed) else {
             if is_address {
                 self.out.push_str(&rest[..target_end]);

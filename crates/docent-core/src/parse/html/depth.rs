@@ -1,11 +1,17 @@
-//! Keep the nesting of a page within what can be parsed in linear time.
+//! Keep a page within what can be parsed in linear time and memory.
 //!
 //! Every tag the HTML parser meets may make it look through all open elements; fifty
-//! thousand nested `div`s would take seconds. Browsers cut such pages too.
+//! thousand nested `div`s would take seconds. Browsers cut such pages too. And a paragraph repeats
+//! all bold and italics that were left open before it, so that four bytes may become a
+//! thousand elements.
 //!
-//! Invariant: a page nested less deeply is returned as it is.
+//! Invariant: a page nested less deeply is read as it is. The tree of any page has fewer
+//! nodes than the page has bytes, but for a constant.
 
 use std::borrow::Cow;
+
+use html5ever::tendril::TendrilSink;
+use scraper::{Html, HtmlTreeSink};
 
 /// Twice what browsers allow.
 const DEEPEST: usize = 1024;
@@ -21,8 +27,38 @@ const NOT_COUNTED: [&str; 31] = [
 const OPAQUE: [(&str, &str); 5] =
     [("!--", "-->"), ("script", "</script"), ("style", "</style"), ("svg", "</svg"), ("math", "</math")];
 
+/// Elements deeper than this got past [`limited`], which knows tags but not the rules of HTML. Lists
+/// have twice as many as are counted.
+const TOO_DEEP: usize = 3 * DEEPEST;
+
+/// Nodes of a page: fewer than its bytes and these, and never more than the most.
+const SPARE_NODES: usize = 10_000;
+const MOST_NODES: usize = 1_000_000;
+
+/// So many bytes are parsed before the tree is looked at.
+const STRIDE: usize = 4096;
+
+/// The tree of a page, and whether it ends before the page does.
+pub(super) fn tree(source: &str) -> (Html, bool) {
+    let source = limited(source);
+    let most = MOST_NODES.min(source.len() + SPARE_NODES);
+    let mut parser = html5ever::parse_document(HtmlTreeSink::new(Html::new_document()), Default::default());
+    let mut rest = &*source;
+    let mut whole = true;
+    while whole && !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.ceil_char_boundary(STRIDE));
+        parser.process(piece.into());
+        let page = parser.tokenizer.sink.sink.0.borrow();
+        let mut nodes = page.tree.nodes();
+        whole = nodes.len() <= most
+            && nodes.next_back().is_none_or(|last| last.ancestors().take(TOO_DEEP).count() < TOO_DEEP);
+        rest = after;
+    }
+    (parser.finish(), !whole)
+}
+
 /// The page with the tags that nest too deeply left out; their text stays.
-pub(super) fn limited(source: &str) -> Cow<'_, str> {
+fn limited(source: &str) -> Cow<'_, str> {
     let mut kept = String::new();
     let mut copied = 0;
     let mut depth = 0_usize;
@@ -30,7 +66,13 @@ pub(super) fn limited(source: &str) -> Cow<'_, str> {
     while let Some(open) = source[at..].find('<').map(|found| at + found) {
         let rest = &source[open + 1..];
         at = open + 1;
-        if let Some((start, end)) = OPAQUE.iter().find(|(start, _)| rest.starts_with(start)) {
+        let opaque = OPAQUE.iter().find(|(start, _)| {
+            let after = rest.strip_prefix(start);
+            after.is_some_and(|after| {
+                *start == "!--" || !after.starts_with(|c: char| c.is_ascii_alphanumeric())
+            })
+        });
+        if let Some((start, end)) = opaque {
             match rest[start.len()..].find(end) {
                 Some(found) => at += start.len() + found,
                 None => break,
@@ -76,6 +118,24 @@ mod tests {
         let page = format!("{}deep{}after<i>x</i>", "<div>".repeat(5_000), "</div>".repeat(5_000));
         let expected = format!("{}deep{}after<i>x</i>", "<div>".repeat(DEEPEST), "</div>".repeat(DEEPEST));
         assert_eq!(limited(&page), expected);
+    }
+
+    #[test]
+    fn a_tree_that_outgrows_its_page_ends() {
+        let open: String = (0..1000).map(|number| format!("<b id={number}>")).collect();
+        let (page, cut) = tree(&format!("<p>{open}</p>{}", "<p>x".repeat(100_000)));
+        assert!(cut && page.tree.nodes().len() < 3_000_000, "{} nodes", page.tree.nodes().len());
+        // What breaks out of a drawing nests as it does elsewhere.
+        let (page, cut) = tree(&format!("<svg>{}</svg>", "<div>".repeat(100_000)));
+        assert!(cut && page.tree.nodes().len() < 10_000, "{} nodes", page.tree.nodes().len());
+        let (_, cut) = tree(&"<p>A <b>word</b><br>".repeat(50_000));
+        assert!(!cut);
+    }
+
+    #[test]
+    fn names_that_begin_like_those_of_opaque_elements_are_counted() {
+        let page = format!("<styled>{}", "<div>".repeat(5_000));
+        assert_eq!(limited(&page).matches("<div>").count(), DEEPEST - 1);
     }
 
     #[test]

@@ -323,8 +323,9 @@ fn section_id(heading: ElementRef<'_>) -> Option<&str> {
     let section = heading.parent().and_then(ElementRef::wrap)?;
     let is_section = section.value().name() == "section"
         || (section.value().name() == "div" && has_class(section, "section"));
-    let opens = section.child_elements().find(|child| heading_level(*child).is_some()) == Some(heading);
-    (is_section && opens).then(|| section.value().id()).flatten()
+    let mut before = heading.prev_siblings().filter_map(ElementRef::wrap);
+    let opens = is_section && !before.any(|sibling| heading_level(sibling).is_some());
+    opens.then(|| section.value().id()).flatten()
 }
 
 fn target(element: ElementRef<'_>) -> Option<&str> {

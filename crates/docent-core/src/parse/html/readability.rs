@@ -16,13 +16,16 @@ const FEWEST: usize = 200;
 
 /// The element with the text of the page, or `whole` when none stands out.
 pub(super) fn content<'a>(page: &'a Html, whole: ElementRef<'a>) -> ElementRef<'a> {
-    let mut outside = HashMap::from([(whole.id(), false)]);
+    // Of each element: whether its words count for nothing, and the innermost block it is or stands in.
+    let mut around = HashMap::from([(whole.id(), (false, whole.id()))]);
     let mut scores = HashMap::new();
     let mut total = 0;
     for node in whole.descendants().skip(1) {
-        let is_outside = node.parent().and_then(|parent| outside.get(&parent.id()).copied()).unwrap_or(true);
+        let parent = node.parent().and_then(|parent| around.get(&parent.id()).copied());
+        let Some((is_outside, mut block)) = parent else { continue };
         if let Some(element) = ElementRef::wrap(node) {
-            outside.insert(node.id(), is_outside || element.value().name() == "a" || is_left_out(element));
+            let outside = is_outside || element.value().name() == "a" || is_left_out(element);
+            around.insert(node.id(), (outside, if is_block(element) { node.id() } else { block }));
         }
         let Node::Text(text) = node.value() else { continue };
         let length = text.trim().len();
@@ -30,9 +33,12 @@ pub(super) fn content<'a>(page: &'a Html, whole: ElementRef<'a>) -> ElementRef<'
             continue;
         }
         total += length;
-        let around = node.ancestors().filter_map(ElementRef::wrap).filter(|element| is_block(*element));
-        for (element, share) in around.skip(1).zip([2, 1]) {
-            *scores.entry(element.id()).or_insert(0) += length * share;
+        // The block of the words themselves, a paragraph, is not the text of the page.
+        for share in [2, 1] {
+            let outer = page.tree.get(block).and_then(|block| block.parent());
+            let Some((_, outer)) = outer.and_then(|outer| around.get(&outer.id())) else { break };
+            block = *outer;
+            *scores.entry(block).or_insert(0) += length * share;
         }
     }
     let best = scores.into_iter().max_by_key(|(id, score)| (*score, *id));

@@ -11,6 +11,9 @@ use super::line::one_line;
 /// More columns than any table that can be read.
 const WIDEST_SPAN: usize = 64;
 
+/// Columns beyond this are not kept in line: a cell is what it is, however many it wants to span.
+const WIDEST: usize = 128;
+
 /// The rows of a table; empty when no cell has text.
 pub(super) fn rendered(table: ElementRef<'_>) -> String {
     let mut lines = Vec::new();
@@ -74,11 +77,14 @@ fn cells(row: ElementRef<'_>, spans: &mut Vec<usize>) -> Vec<String> {
     for cell in row.child_elements().filter(|child| matches!(child.value().name(), "td" | "th")) {
         fill(&mut cells, spans);
         let mut text = if element::is_left_out(cell) { String::new() } else { one_line(cell) };
-        for _ in 0..span(cell, "colspan") {
-            if spans.len() <= cells.len() {
-                spans.resize(cells.len() + 1, 0);
+        let room = WIDEST.saturating_sub(cells.len()).max(1);
+        for _ in 0..span(cell, "colspan").min(room) {
+            if cells.len() < WIDEST {
+                if spans.len() <= cells.len() {
+                    spans.resize(cells.len() + 1, 0);
+                }
+                spans[cells.len()] = span(cell, "rowspan") - 1;
             }
-            spans[cells.len()] = span(cell, "rowspan") - 1;
             cells.push(std::mem::take(&mut text));
         }
     }

@@ -174,8 +174,9 @@ impl Walker {
         if term.is_empty() {
             return;
         }
-        if let Some(before) = self.marker.strip_suffix(": ") {
-            self.marker = format!("{before}, ");
+        if self.marker.ends_with(": ") {
+            self.marker.truncate(self.marker.len() - 2);
+            self.marker.push_str(", ");
         } else if self.marker.is_empty() {
             self.marker = "  ".repeat(self.lists.len());
         }

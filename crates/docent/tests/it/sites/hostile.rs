@@ -31,10 +31,24 @@ fn fails(docent: &Docent, site: &ScriptedSite, status: i32) -> Run {
     run
 }
 
+/// What a crawl of a few pages may hold, whatever they send.
+const MOST_MEGABYTES: u64 = 400;
+
+/// The same, and that memory stays within bounds.
+fn check_memory(docent: &Docent, site: &ScriptedSite, reason: &str) {
+    let (run, peak) = docent.run_watched(&["ingest", &site.url(), "--allow-private", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let report = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(skipped(&report).keys().collect::<Vec<_>>(), [reason]);
+    assert!((1..MOST_MEGABYTES).contains(&peak), "{peak} MB");
+}
+
 #[test]
 fn endless_redirects() {
-    let site = site(|visit| Answer::redirect(format!("{}x", visit.path)));
-    check(&docent(), &site, "too many redirects");
+    let longer = site(|visit| Answer::redirect(format!("{}x", visit.path)));
+    check(&docent(), &longer, "too many redirects");
+    let circle = site(|visit| Answer::redirect(if visit.path == "/x" { "/y" } else { "/x" }));
+    check(&docent(), &circle, "too many redirects");
 }
 
 #[test]
@@ -62,13 +76,54 @@ fn bodies_without_end_and_bombs() {
         times: 1024,
         headers: vec![("content-type".into(), "text/html".into())],
     });
-    check(&docent(), &gigabyte, "too large");
+    check_memory(&docent(), &gigabyte, "too large");
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     let zeros = vec![b' '; 1 << 20];
-    (0..256).for_each(|_| packer.write_all(&zeros).unwrap());
+    (0..1024).for_each(|_| packer.write_all(&zeros).unwrap());
     let bomb = packer.finish().unwrap();
-    let site = site(move |_| Answer::of("text/html", bomb.clone()).with("content-encoding", "gzip"));
-    check(&docent(), &site, "too large");
+    let list = bomb.clone();
+    let packed = site(move |_| Answer::of("text/html", bomb.clone()).with("content-encoding", "gzip"));
+    check_memory(&docent(), &packed, "too large");
+
+    let listed = ScriptedSite::start(move |visit| match visit.path.as_str() {
+        "/" => page("Start", "<p>Welcome.</p>", &[]),
+        "/robots.txt" => Answer::of("text/plain", "Sitemap: /sitemap.xml.gz"),
+        "/sitemap.xml.gz" => Answer::of("application/gzip", list.clone()),
+        _ => Answer::status(404),
+    })
+    .unwrap();
+    let (run, peak) = docent().run_watched(&["ingest", &listed.url(), "--allow-private"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!((1..MOST_MEGABYTES).contains(&peak), "{peak} MB");
+}
+
+#[test]
+fn pages_whose_tags_grow_without_end() {
+    let bold: String = (0..1000).map(|number| format!("<b id={number}>")).collect();
+    let bomb = format!("<article><p>First words.</p><p>{bold}</p>{}", "<p>x".repeat(500_000));
+    let site = site(move |_| Answer::html(bomb.clone()));
+    let docent = docent();
+    let (run, peak) = docent.run_watched(&["ingest", &site.url(), "--allow-private"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("only the beginning is read"), "{}", run.stderr);
+    assert!((1..1000).contains(&peak), "{peak} MB");
+    assert_eq!(urls(&docent, &site.url()).len(), 2);
+}
+
+#[test]
+fn many_links_on_many_pages() {
+    // Each page leads to two thousand others that no other page leads to.
+    let site = site(|visit| {
+        let links: Vec<String> = (0..2000).map(|link| format!("{}-{link}", visit.path)).collect();
+        let links: Vec<&str> = links.iter().map(String::as_str).collect();
+        page("Many", &format!("<p>You are at {}.</p>", visit.path), &links)
+    });
+    let docent = docent();
+    let report = docent.json(&["ingest", &site.url(), "--allow-private", "--max-pages", "60"]);
+    assert_eq!((&report["sites"][0]["more"], &report["pages"]["added"]), (&true.into(), &60.into()));
+    let visits = site.visits();
+    let asked = visits.iter().filter(|visit| visit.path.starts_with("/x")).count();
+    assert_eq!(asked, 59, "{asked}");
 }
 
 #[test]
@@ -87,8 +142,11 @@ fn deep_pages_and_broken_bytes() {
     assert_eq!(urls(&docent, &deep.url()).len(), 2);
     let noise: Vec<u8> =
         (0..200_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    let broken = site(move |_| Answer::of("text/html; charset=utf-8", noise.clone()));
-    docent.ok(&["ingest", &broken.url(), "--allow-private"]);
+    for charset in ["utf-8", "utf-16", "shift_jis", "iso-2022-jp", "gb18030", "nonsense"] {
+        let noise = noise.clone();
+        let broken = site(move |_| Answer::of(&format!("text/html; charset={charset}"), noise.clone()));
+        docent.ok(&["ingest", &broken.url(), "--allow-private"]);
+    }
 }
 
 #[test]
@@ -137,9 +195,11 @@ fn a_sitemap_of_a_million_addresses() {
         _ => Answer::status(404),
     })
     .unwrap();
-    let docent = docent();
-    let report =
-        docent.json(&["ingest", &format!("{}/docs/", site.url()), "--allow-private", "--max-pages", "20"]);
+    let start = format!("{}/docs/", site.url());
+    let (run, peak) =
+        docent().run_watched(&["ingest", &start, "--allow-private", "--max-pages", "20", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert!((1..MOST_MEGABYTES).contains(&peak), "{peak} MB");
     assert_eq!(report["pages"]["added"], 19, "the start, which is not there, was asked for too");
     assert_eq!(report["sites"][0]["more"], true);
 }
