@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod support;
+mod rendered;
 
 mod bad_input;
 mod books;
@@ -21,3 +22,4 @@ mod model;
 mod qdrant;
 mod sessions;
 mod sites;
+mod generators;
