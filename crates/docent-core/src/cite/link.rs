@@ -157,7 +157,7 @@ fn shown_lines(text: &str) -> Vec<Line> {
         } else {
             let item = without_marker(bare);
             let said = without_label(item);
-            gap |= bare.is_empty() || !item.starts_with(said);
+            gap |= bare.is_empty() || bare.starts_with('[') || !item.starts_with(said);
             pieces.push(without_backticks(said));
         }
         for piece in pieces {
@@ -174,10 +174,16 @@ fn shown_lines(text: &str) -> Vec<Line> {
     lines
 }
 
-/// `- text` and `2. text` without what the browser draws.
+/// `- text` and `2. text` without what the browser draws, `[1] text` without the number that
+/// stands beside a footnote.
 fn without_marker(line: &str) -> &str {
     if let Some(item) = line.strip_prefix("- ") {
         return item;
+    }
+    if let Some((label, note)) = line.strip_prefix('[').and_then(|rest| rest.split_once("] "))
+        && !label.contains(char::is_whitespace)
+    {
+        return note;
     }
     let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     line[digits..].strip_prefix(". ").filter(|_| digits > 0).unwrap_or(line)
@@ -293,6 +299,7 @@ mod tests {
         check("sill: The beam.", "", ":~:text=The%20beam.");
         check("sill: The beam.\nleat: The ditch.", "", ":~:text=The%20ditch.");
         check("Debian:", "", ":~:text=Debian");
+        check("[Hale1901] A book.", "", ":~:text=A%20book.");
         check("Use ``a`b`` now.", "", ":~:text=Use%20a%60b%20now.");
     }
 

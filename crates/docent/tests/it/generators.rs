@@ -13,6 +13,7 @@ use docent_core::document::Document;
 use percent_encoding::percent_decode_str;
 
 use crate::rendered::{self, Book, books, file, ids, pages_in, publish, read_site, read_source};
+use crate::support::shared_data;
 
 /// What was held against the rendered pages.
 #[derive(Debug)]
@@ -90,6 +91,26 @@ async fn a_book_that_is_built_now_is_read_as_well() {
         results.push((format!("{name} built now, as it is published"), figures));
     }
     all_right(&results);
+}
+
+#[tokio::test]
+async fn anchors_of_a_large_published_book_are_on_its_pages() {
+    let Some(shared) = shared_data() else { return };
+    let rendered = shared.join("books/python-html");
+    let read = read_source(&rendered, "https://mill.example");
+    let from_folder = held_against(&rendered, "https://mill.example", &read.documents);
+    let site = publish(&rendered, |page| page);
+    let mut documents = Vec::new();
+    for part in ["tutorial", "howto", "faq"] {
+        documents.extend(read_site(&format!("{}/{part}/", site.url())).await.documents);
+    }
+    let mut from_site = held_against(&rendered, &site.url(), &documents);
+    // A table of contents and nothing else is no page of a site.
+    from_site.wrong.retain(|what| !what.ends_with("faq/index.html is not in the book"));
+    all_right(&[
+        ("Python from its folder".to_owned(), from_folder),
+        ("Python as it is published".to_owned(), from_site),
+    ]);
 }
 
 /// Any book against its own rendering, by hand: `DOCENT_TEST_SOURCE` and `DOCENT_TEST_RENDERED` are the folders.
