@@ -37,41 +37,51 @@ pub fn deep_link(url: &str, quote: &str, page: &str) -> String {
     if !is_page || lines.is_empty() {
         return url.to_owned();
     }
-    let page: Vec<String> = shown_lines(page).iter().map(|line| line.join(" ").to_lowercase()).collect();
+    let page: Vec<String> =
+        shown_lines(page).iter().map(|line| line.words.join(" ").to_lowercase()).collect();
     let separator = if url.contains('#') { "" } else { "#" };
     format!("{url}{separator}:~:text={}", fragment(&lines, &page))
 }
 
-fn fragment(lines: &[Vec<String>], page: &[String]) -> String {
+/// A line of a text as the page shows it.
+struct Line {
+    words: Vec<String>,
+    /// Nothing the page shows stands between it and the line before.
+    follows: bool,
+}
+
+fn fragment(lines: &[Line], page: &[String]) -> String {
     // A first line of a word or two says where the second is better than it says where it is.
-    if let [first, rest @ ..] = lines
-        && !rest.is_empty()
-        && !is_sure(first, page)
+    if let [first, second, ..] = lines
+        && !is_sure(&first.words, page)
     {
-        let from = first.len().saturating_sub(PREFIX_WORDS);
-        return format!("{}-,{}", encode(&first[from..].join(" ")), ends(rest, page));
+        if !second.follows {
+            return fragment(&lines[1..], page);
+        }
+        let from = first.words.len().saturating_sub(PREFIX_WORDS);
+        return format!("{}-,{}", encode(&first.words[from..].join(" ")), ends(&lines[1..], page));
     }
     let start = start(lines, page);
     format!("{}{}", before(&start, page), ends(lines, page))
 }
 
-fn is_sure(line: &[String], page: &[String]) -> bool {
-    let text = line.join(" ");
-    line.len() >= SURE_WORDS && text.len() >= SURE_LENGTH && count(&text, page) < 2
+fn is_sure(words: &[String], page: &[String]) -> bool {
+    let text = words.join(" ");
+    words.len() >= SURE_WORDS && text.len() >= SURE_LENGTH && count(&text, page) < 2
 }
 
 /// The words, or both ends of them.
-fn ends(lines: &[Vec<String>], page: &[String]) -> String {
+fn ends(lines: &[Line], page: &[String]) -> String {
     let start = start(lines, page);
     let used = start.split(' ').count();
-    let words: Vec<&str> = lines.iter().flatten().map(String::as_str).collect();
+    let words: Vec<&str> = lines.iter().flat_map(|line| &line.words).map(String::as_str).collect();
     if used == words.len() {
         return encode(&start);
     }
     // The last line that does not stand among the others before it; the rest is left unmarked.
     let mut length = words.len();
     for line in lines.iter().rev() {
-        let first = length - line.len();
+        let first = length - line.words.len();
         let between = words[used.min(length)..length].join(" ").to_lowercase();
         if let Some(end) = end(&words[first.max(used).min(length)..length], &between) {
             return format!("{},{}", encode(&start), encode(&end));
@@ -87,8 +97,8 @@ fn encode(text: &str) -> String {
 
 /// A short line whole, of a longer one as many of its first words as it takes to stand on the
 /// page once.
-fn start(lines: &[Vec<String>], page: &[String]) -> String {
-    let Some(words) = lines.first() else { return String::new() };
+fn start(lines: &[Line], page: &[String]) -> String {
+    let Some(Line { words, .. }) = lines.first() else { return String::new() };
     if lines.len() == 1 && words.len() <= WHOLE_QUOTE {
         return words.join(" ");
     }
@@ -125,37 +135,55 @@ fn count(text: &str, page: &[String]) -> usize {
     page.iter().map(|line| line.matches(&text).count()).sum()
 }
 
-/// The text as the page shows it: a line for each that a browser searches by itself, as its words.
-fn shown_lines(text: &str) -> Vec<Vec<String>> {
-    let mut lines: Vec<Vec<String>> = Vec::new();
+/// The text as the page shows it: a line for each that a browser searches by itself.
+fn shown_lines(text: &str) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
     let mut fence: Option<&str> = None;
+    let mut gap = true;
     for line in text.lines() {
         let bare = line.trim();
         let marker = &bare[..bare.len() - bare.trim_start_matches('`').len()];
+        let mut pieces: Vec<String> = Vec::new();
         if marker.len() >= 3 && fence.is_none_or(|open| bare == open) {
             fence = if fence.is_some() { None } else { Some(marker) };
+            gap = true;
         } else if fence.is_some() {
             // Code keeps its spaces, and a browser does not look past two of them.
-            lines.extend(bare.split("  ").map(words));
+            pieces.extend(bare.split("  ").map(str::to_owned));
         } else if let Some(row) = bare.strip_prefix('|') {
-            lines.extend(row.trim_end_matches('|').split(" | ").map(|cell| words(&without_backticks(cell))));
+            let cells = row.trim_end_matches('|').split(" | ").map(without_backticks);
+            // The rule below the head is not on the page.
+            pieces.extend(cells.filter(|cell| !cell.trim().chars().all(|c| c == '-')));
         } else {
-            lines.push(words(&without_backticks(without_label(without_marker(bare)))));
+            let item = without_marker(bare);
+            let said = without_label(item);
+            gap |= bare.is_empty() || bare.starts_with('[') || !item.starts_with(said);
+            pieces.push(without_backticks(said));
+        }
+        for piece in pieces {
+            let words: Vec<String> = piece.split_whitespace().map(str::to_owned).collect();
+            if words.iter().any(|word| word.contains(char::is_alphanumeric)) {
+                lines.push(Line { words, follows: !gap });
+                gap = false;
+            } else {
+                // Signs alone are nothing to look for, but they are there.
+                gap |= !words.is_empty();
+            }
         }
     }
-    // Signs alone, such as the rule below the head of a table, are nothing to look for.
-    lines.retain(|line| line.iter().any(|word| word.contains(char::is_alphanumeric)));
     lines
 }
 
-fn words(text: &str) -> Vec<String> {
-    text.split_whitespace().map(str::to_owned).collect()
-}
-
-/// `- text` and `2. text` without what the browser draws.
+/// `- text` and `2. text` without what the browser draws, `[1] text` without the number that
+/// stands beside a footnote.
 fn without_marker(line: &str) -> &str {
     if let Some(item) = line.strip_prefix("- ") {
         return item;
+    }
+    if let Some((label, note)) = line.strip_prefix('[').and_then(|rest| rest.split_once("] "))
+        && !label.contains(char::is_whitespace)
+    {
+        return note;
     }
     let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     line[digits..].strip_prefix(". ").filter(|_| digits > 0).unwrap_or(line)
@@ -254,6 +282,8 @@ mod tests {
             ":~:text=def%20run%28x%29%3A-,return%20x,%23%20x",
         );
         check("```sh\nls\n```", "", ":~:text=ls");
+        // What stands between two lines parts them, be it only signs.
+        check("```py\n>>> x\n...\n>>> y\n>>> z\n```", "", ":~:text=%3E%3E%3E%20y-,%3E%3E%3E%20z");
         // A last line that stands in the quote before is not where the browser would end.
         check(
             "| gate | opened by |\n| sea gate | the tide |\n| wheel | gate |",
@@ -267,7 +297,9 @@ mod tests {
         check("Warning: Stand back.", "", ":~:text=Stand%20back.");
         check("Note: Why not\nbecause", "", ":~:text=Why%20not-,because");
         check("sill: The beam.", "", ":~:text=The%20beam.");
+        check("sill: The beam.\nleat: The ditch.", "", ":~:text=The%20ditch.");
         check("Debian:", "", ":~:text=Debian");
+        check("[Hale1901] A book.", "", ":~:text=A%20book.");
         check("Use ``a`b`` now.", "", ":~:text=Use%20a%60b%20now.");
     }
 

@@ -22,7 +22,7 @@ use thirtyfour::extensions::query::ElementPollerWithTimeout;
 use thirtyfour::prelude::*;
 
 /// What a patient reader waits.
-const PATIENCE: Duration = Duration::from_secs(15);
+pub const PATIENCE: Duration = Duration::from_secs(15);
 
 pub struct Browser {
     pub driver: WebDriver,

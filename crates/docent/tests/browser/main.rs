@@ -15,6 +15,10 @@
 #[path = "../it/support.rs"]
 mod support;
 
+#[allow(dead_code, reason = "shared with the tests of the command line")]
+#[path = "../it/rendered.rs"]
+mod rendered;
+
 mod book;
 mod browser;
 mod chat;
@@ -22,6 +26,7 @@ mod panel;
 
 mod asking;
 mod citations;
+mod highlights;
 mod conversations;
 mod trouble;
 mod looks;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod support;
+mod rendered;
 
 mod bad_input;
 mod books;
@@ -23,3 +24,4 @@ mod qdrant;
 mod sessions;
 mod several;
 mod sites;
+mod generators;
