@@ -59,10 +59,11 @@ async fn main() {
     }
 }
 
-/// One ingest: how long each step took, what it said, the most memory it had.
+/// One ingest: how long each step took and the most memory of its own it had then, what it said, and the
+/// most memory in all, files of the index included.
 struct Run {
     total: Duration,
-    steps: Vec<(String, Duration)>,
+    steps: Vec<(String, Duration, f64)>,
     report: Value,
     peak: f64,
 }
@@ -82,8 +83,8 @@ fn ingest(address: &str, folder: &std::path::Path, embedder: &str) -> Run {
         stdout.read_to_string(&mut text).unwrap();
         text
     });
-    let (peak, ended) = watch(&mut child);
-    let total = ended - begun;
+    let (peak, own) = watch(&mut child, begun);
+    let total = begun.elapsed();
     let said = listening.join().unwrap();
     let mut marks: Vec<(String, Duration)> = Vec::new();
     for (at, line) in &said {
@@ -93,28 +94,36 @@ fn ingest(address: &str, folder: &std::path::Path, embedder: &str) -> Run {
         }
     }
     let ends = marks.iter().skip(1).map(|(_, at)| *at).chain([total]);
-    let steps = marks.iter().zip(ends).map(|((name, at), end)| (name.clone(), end - *at)).collect();
+    let most = |from: Duration, to: Duration| {
+        let during = own.iter().filter(|(at, _)| (from..to).contains(at));
+        during.map(|(_, megabytes)| *megabytes).fold(0.0, f64::max)
+    };
+    let steps =
+        marks.iter().zip(ends).map(|((name, at), end)| (name.clone(), end - *at, most(*at, end))).collect();
     let text = reading.join().unwrap();
     let report = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}\n{said:?}"));
     Run { total, steps, report, peak }
 }
 
-/// Waits for the end; the most memory in megabytes, by the kernel's own mark.
-fn watch(child: &mut Child) -> (f64, Instant) {
+/// Waits for the end; the most memory by the kernel's own mark, and the process' own at each moment.
+fn watch(child: &mut Child, begun: Instant) -> (f64, Vec<(Duration, f64)>) {
     let status = format!("/proc/{}/status", child.id());
-    let mut peak: f64 = 0.0;
+    let (mut peak, mut own) = (0.0, Vec::new());
     while child.try_wait().unwrap().is_none() {
         let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
-        let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok());
-        peak = peak.max(kilobytes.unwrap_or(0.0) / 1024.0);
+        let megabytes = |name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name))?;
+            Some(line.split_whitespace().nth(1)?.parse::<f64>().ok()? / 1024.0)
+        };
+        peak = megabytes("VmHWM:").unwrap_or(peak);
+        own.extend(megabytes("RssAnon:").map(|megabytes| (begun.elapsed(), megabytes)));
         std::thread::sleep(Duration::from_millis(5));
     }
-    (peak, Instant::now())
+    (peak, own)
 }
 
 fn show(name: &str, run: &Run, counts: &Counts) {
-    let reading = run.steps.first().map_or(run.total, |(_, time)| *time).as_secs_f64();
+    let reading = run.steps.first().map_or(run.total, |(_, time, _)| *time).as_secs_f64();
     let megabytes = counts.bytes.load(Ordering::Relaxed) as f64 / 1e6;
     let pages = run.report["pages"].as_object().into_iter().flat_map(|pages| pages.values());
     let pages: u64 = pages.filter_map(Value::as_u64).sum();
@@ -128,9 +137,11 @@ fn show(name: &str, run: &Run, counts: &Counts) {
         run.report["chunks"],
         run.report["embedded"],
     );
-    let steps: Vec<String> =
-        run.steps.iter().map(|(name, time)| format!("{name} {:.2} s", time.as_secs_f64())).collect();
-    println!("  {}", steps.join(", "));
+    let step = |(name, time, own): &(String, Duration, f64)| {
+        format!("{name} {:.2} s, {own:.0} MB", time.as_secs_f64())
+    };
+    let steps: Vec<String> = run.steps.iter().map(step).collect();
+    println!("  {}", steps.join("; "));
 }
 
 async fn answer(State(site): State<Arc<Site>>, uri: Uri, headers: HeaderMap) -> Response {
@@ -303,7 +314,7 @@ impl Chance {
 
 /// A page as Docusaurus makes it, of some 30 KB and 700 words.
 fn page(number: usize, pages: usize) -> String {
-    let mut chance = Chance(number as u64 * 0x9e37_79b9_7f4a_7c15 + 1);
+    let mut chance = Chance((number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let title = format!("{} {} {number}", chance.word(), chance.word());
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title} | Manual</title>\
