@@ -111,7 +111,8 @@ fn command(program: &str, arguments: &[&str]) -> Command {
     command
 }
 
-fn starts(program: &str) -> bool {
+/// Whether a program is there.
+pub fn starts(program: &str) -> bool {
     let mut command = command(program, &["--version"]);
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }

@@ -1,6 +1,6 @@
 //! Pages made to be slow or to grow: whatever is repeated, the time is that of its length.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::collections::HashMap;
 use std::sync::mpsc;

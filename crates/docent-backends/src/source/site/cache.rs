@@ -5,9 +5,11 @@
 //! Invariant: a file that is torn or damaged is as good as none.
 
 use std::collections::HashSet;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
+use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -17,10 +19,14 @@ use super::fetch::{Fetched, Validators};
 /// Below the folder of the index.
 const FOLDER: &str = "site-cache";
 
+/// Packed by deflate; no name, no date, no system.
+const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+
 /// The pages of one site.
 #[derive(Debug)]
 pub struct Cache {
     folder: PathBuf,
+    packer: Mutex<Compress>,
 }
 
 /// A page as it was.
@@ -52,7 +58,7 @@ impl Cache {
     pub fn open(folder: &Path, start: &str) -> io::Result<Self> {
         let folder = folder.join(FOLDER).join(site_name(start));
         std::fs::create_dir_all(&folder)?;
-        Ok(Self { folder })
+        Ok(Self { folder, packer: Mutex::new(Compress::new(Compression::fast(), false)) })
     }
 
     /// A page as it was the last time; none when it never was or is damaged.
@@ -78,9 +84,7 @@ impl Cache {
 
     /// Keeps a page for the next time. `otherwise` is asked with when the server gave nothing to ask with.
     pub fn store(&self, page: &Fetched, body: &[u8], otherwise: Option<String>) -> io::Result<()> {
-        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        packer.write_all(body)?;
-        let packed = packer.finish()?;
+        let packed = self.packed_body(body)?;
         let mut validators = page.validators.clone();
         if validators == Validators::default() {
             validators.last_modified = otherwise;
@@ -99,6 +103,26 @@ impl Cache {
         let new = path.with_extension("new");
         std::fs::write(&new, bytes)?;
         std::fs::rename(new, path)
+    }
+
+    /// The bytes as gzip has them. The state of a packer is many times a page: one that came and went
+    /// with each page would tear holes into memory that nothing else fits in.
+    fn packed_body(&self, body: &[u8]) -> io::Result<Vec<u8>> {
+        let mut packer = self.packer.lock().unwrap_or_else(PoisonError::into_inner);
+        packer.reset();
+        let mut packed = Vec::with_capacity(body.len() / 2 + 64);
+        packed.extend_from_slice(&GZIP_HEADER);
+        let mut status = Status::Ok;
+        while status != Status::StreamEnd {
+            packed.reserve(body.len() / 4 + 64);
+            let done = usize::try_from(packer.total_in()).unwrap_or(usize::MAX).min(body.len());
+            status = packer.compress_vec(&body[done..], &mut packed, FlushCompress::Finish)?;
+        }
+        let mut sum = Crc::new();
+        sum.update(body);
+        packed.extend_from_slice(&sum.sum().to_le_bytes());
+        packed.extend_from_slice(&sum.amount().to_le_bytes());
+        Ok(packed)
     }
 
     /// Removes the pages that are no longer among these.
@@ -175,6 +199,12 @@ mod tests {
         for length in 0..whole.len() {
             std::fs::write(cache.path(&url), &whole[..length]).unwrap();
             assert_eq!((cache.load(&url), cache.about(&url)), (None, None), "{length} bytes");
+        }
+        for length in [0, 1, 100, 100_000, 1 << 20] {
+            let noise: Vec<u8> =
+                (0..length).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+            cache.store(&page, &noise, None).unwrap();
+            assert_eq!(cache.load(&url).map(|stored| stored.body), Some(noise));
         }
         cache.keep_only(&HashSet::new()).unwrap();
         assert!(!cache.path(&url).exists());
