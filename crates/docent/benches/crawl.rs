@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,26 +73,20 @@ fn ingest(address: &str, folder: &std::path::Path, embedder: &str) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_docent"));
     command.args(["ingest", &format!("{address}/"), "--allow-private", "--json"]);
     command.env_clear().current_dir(folder).env("DOCENT_DATA_DIR", folder);
-    command.env("DOCENT_EMBEDDER__KIND", embedder).env("RUST_LOG", "docent=debug");
-    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let listening = std::thread::spawn(move || lines.map(|line| (begun.elapsed(), line)).collect::<Vec<_>>());
-    let mut stdout = child.stdout.take().unwrap();
-    let reading = std::thread::spawn(move || {
-        let mut text = String::new();
-        stdout.read_to_string(&mut text).unwrap();
-        text
+    command.env("DOCENT_EMBEDDER__KIND", embedder);
+    let mut child = command.stderr(Stdio::inherit()).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let listening = std::thread::spawn(move || {
+        let event = |line: String| (begun.elapsed(), serde_json::from_str::<Value>(&line).unwrap());
+        lines.map(event).collect::<Vec<_>>()
     });
     let (peak, own) = watch(&mut child, begun);
     let total = begun.elapsed();
-    let said = listening.join().unwrap();
-    let mut marks: Vec<(String, Duration)> = Vec::new();
-    for (at, line) in &said {
-        if let Some(step) = line.split("step=").nth(1) {
-            let name: String = step.chars().filter(|c| c.is_alphabetic()).collect();
-            marks.push((name, *at));
-        }
-    }
+    let mut events = listening.join().unwrap();
+    let (_, report) = events.pop().unwrap();
+    let steps = events.iter().filter_map(|(at, event)| Some((event["step"].as_str()?, *at, &event["event"])));
+    let marks: Vec<(String, Duration)> =
+        steps.filter(|(_, _, event)| *event == "step").map(|(name, at, _)| (name.to_owned(), at)).collect();
     let ends = marks.iter().skip(1).map(|(_, at)| *at).chain([total]);
     let most = |from: Duration, to: Duration| {
         let during = own.iter().filter(|(at, _)| (from..to).contains(at));
@@ -100,8 +94,6 @@ fn ingest(address: &str, folder: &std::path::Path, embedder: &str) -> Run {
     };
     let steps =
         marks.iter().zip(ends).map(|((name, at), end)| (name.clone(), end - *at, most(*at, end))).collect();
-    let text = reading.join().unwrap();
-    let report = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}\n{said:?}"));
     Run { total, steps, report, peak }
 }
 
