@@ -63,9 +63,14 @@ pub(super) fn sphinx_excluded(root: &Path) -> GlobSet {
     for list in lists.filter_map(|rest| rest.split_once('[')?.1.split_once(']')) {
         // Quotes part the names from what stands between them.
         let names = list.0.split(['"', '\'']).skip(1).step_by(2);
-        let globs = names.flat_map(|name| [name.to_owned(), format!("{}/**", name.trim_end_matches('/'))]);
-        for glob in globs.filter_map(|glob| GlobBuilder::new(&glob).literal_separator(true).build().ok()) {
-            set.add(glob);
+        for name in names {
+            // A folder that is left out takes along what is below it; two stars stand for folders too.
+            for glob in [name.to_owned(), format!("{}/**", name.trim_end_matches('/'))] {
+                let glob = GlobBuilder::new(&glob).literal_separator(!name.contains("**")).build();
+                if let Ok(glob) = glob {
+                    set.add(glob);
+                }
+            }
         }
     }
     set.build().unwrap_or_default()
