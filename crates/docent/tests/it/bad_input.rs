@@ -93,7 +93,7 @@ fn a_damaged_generation_is_named_and_can_be_built_again() {
         assert!(run.stderr.starts_with("error: the index is damaged: "), "{}", run.stderr);
         assert!(run.stderr.contains("pages.jsonl has 1 bytes, expected"), "{}", run.stderr);
         assert!(
-            run.stderr.contains("hint: run `docent ingest` with the book's sources to build it again"),
+            run.stderr.contains("hint: `docent ingest` reads the same sources again and builds it anew"),
             "{}",
             run.stderr
         );

@@ -55,6 +55,21 @@ fn an_unchanged_book_publishes_nothing_and_a_changed_section_embeds_only_itself(
 }
 
 #[test]
+fn a_page_that_moved_keeps_its_vectors() {
+    let docent = Docent::new();
+    pages(&docent);
+    docent.ok(&["ingest", "book"]);
+    let book = docent.home.path().join("book");
+    std::fs::create_dir(book.join("robots")).unwrap();
+    std::fs::rename(book.join("01-ros2/01-nodes.md"), book.join("robots/about-nodes.md")).unwrap();
+    let moved = docent.json(&["ingest"]);
+    assert_eq!((&moved["pages"]["added"], &moved["pages"]["removed"]), (&1.into(), &1.into()));
+    assert_eq!((&moved["embedded"], &moved["reused"]), (&0.into(), &3.into()));
+    let found = docent.json(&["search", "names of nodes", "--top-k", "1"]);
+    assert_eq!(found["chunks"][0]["document_id"], "robots/about-nodes.md");
+}
+
+#[test]
 fn what_cannot_be_understood_is_warned_about_by_name() {
     let docent = Docent::without_vectors();
     docent.write("book/good.md", "# Good\n\nText.\n");

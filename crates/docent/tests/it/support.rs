@@ -105,8 +105,7 @@ impl Docent {
 
     /// Runs with `--json` and expects success; an ingest says its progress before the report.
     pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
-        let printed = self.ok(&[arguments, &["--json"]].concat());
-        serde_json::Deserializer::from_str(&printed).into_iter().last().unwrap().unwrap()
+        last_object(&self.ok(&[arguments, &["--json"]].concat()))
     }
 
     /// Runs and expects this status and this message, with the home folder shown as `~`.
@@ -180,6 +179,11 @@ impl Run {
             status: output.status.code().unwrap_or(-1),
         }
     }
+}
+
+/// The last object of what was printed.
+pub fn last_object(printed: &str) -> serde_json::Value {
+    serde_json::Deserializer::from_str(printed).into_iter().last().unwrap().unwrap()
 }
 
 /// The public books and question sets, when they lie beside the checkout.

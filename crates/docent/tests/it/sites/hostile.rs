@@ -4,7 +4,7 @@ use docent_backends::testing::ScriptedSite;
 use docent_backends::testing::scripted_site::{Answer, Visit};
 
 use super::{docent, page, skipped, urls};
-use crate::support::{Docent, Run};
+use crate::support::{Docent, Run, last_object};
 
 /// A good start page with one link, and a script for the rest.
 fn site(script: impl Fn(&Visit) -> Answer + Send + Sync + 'static) -> ScriptedSite {
@@ -38,7 +38,7 @@ const MOST_MEGABYTES: u64 = 400;
 fn check_memory(docent: &Docent, site: &ScriptedSite, reason: &str) {
     let (run, peak) = docent.run_watched(&["ingest", &site.url(), "--allow-private", "--json"]);
     assert_eq!(run.status, 0, "{}", run.stderr);
-    let report = serde_json::from_str(&run.stdout).unwrap();
+    let report = last_object(&run.stdout);
     assert_eq!(skipped(&report).keys().collect::<Vec<_>>(), [reason]);
     assert!((1..MOST_MEGABYTES).contains(&peak), "{peak} MB");
 }
@@ -198,7 +198,7 @@ fn a_sitemap_of_a_million_addresses() {
     let start = format!("{}/docs/", site.url());
     let (run, peak) =
         docent().run_watched(&["ingest", &start, "--allow-private", "--max-pages", "20", "--json"]);
-    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let report = last_object(&run.stdout);
     assert!((1..MOST_MEGABYTES).contains(&peak), "{peak} MB");
     assert_eq!(report["pages"]["added"], 19, "the start, which is not there, was asked for too");
     assert_eq!(report["sites"][0]["more"], true);
