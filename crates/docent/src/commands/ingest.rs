@@ -10,7 +10,6 @@ use docent_backends::ingest::{IngestError, Report};
 use docent_backends::source::SourceError;
 use serde::Serialize;
 
-use self::progress::reporter;
 use self::refresh::{Outcome, Refresh};
 use crate::cli::Ingest;
 use crate::compose;
@@ -25,7 +24,7 @@ pub async fn run(settings: &Settings, arguments: Ingest, output: &Output) -> Res
         Refresh::new(settings, sources, sources::language(settings, arguments.language.as_deref())?).await?;
     let watched =
         if arguments.watch { Some(watch::Watch::start(refresh.sources(), settings)?) } else { None };
-    show(&refresh.run(reporter(output).as_ref()).await?, output)?;
+    show(&refresh.run_watched(output).await?, output)?;
     match watched {
         Some(watched) => watched.follow(&refresh, output).await,
         None => Ok(()),

@@ -10,7 +10,6 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::net::TcpListener;
 
 use crate::cli::Serve;
-use crate::commands::ingest::progress::reporter;
 use crate::commands::ingest::refresh::Refresh;
 use crate::commands::ingest::{self, sources};
 use crate::compose::{self, Stores};
@@ -86,7 +85,7 @@ async fn refreshing(
     let refresh = Refresh::new(settings, sources::configured(settings)?, language).await?;
     if !refresh.has_book().await? {
         output.note("the book was never read: reading it first");
-        ingest::show(&refresh.run(reporter(output).as_ref()).await?, output)?;
+        ingest::show(&refresh.run_watched(output).await?, output)?;
     }
     Ok(Some((Arc::new(refresh), period)))
 }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use docent_backends::ingest::Progress;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use serde::Serialize;
 
 use crate::output::Output;
@@ -93,10 +93,12 @@ impl Bars {
 
     fn counting(&self, of: &str, total: usize) {
         let bar = ProgressBar::new(total as u64).with_message(locked(&self.step).clone());
-        let template = format!("{{msg}} {{wide_bar}} {{pos}}/{{len}} {of} · {{per_sec}} · {{eta}} left");
-        bar.set_style(
-            ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
+        let template = format!("{{msg}} {{wide_bar}} {{pos}}/{{len}} {of} · {{rate}} · {{eta}} left");
+        let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let rate = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let _ = write!(text, "{:.0}/s", state.per_sec());
+        };
+        bar.set_style(style.with_key("rate", rate));
         self.replace(Some(bar));
     }
 }

@@ -10,6 +10,7 @@ use docent_backends::ingest::{IngestError, Plan, Progress, Report, ingest};
 use docent_core::embed::Embedder;
 use docent_core::language::Language;
 
+use super::progress::reporter;
 use super::{explain, sources, summary};
 use crate::compose;
 use crate::exit::Failure;
@@ -67,6 +68,13 @@ impl Refresh {
         let start = Instant::now();
         let report = self.ingest(progress).await.map_err(explain)?;
         Ok(Outcome { report, seconds: start.elapsed().as_secs_f64() })
+    }
+
+    /// The same before the eyes of whoever ran the command.
+    pub async fn run_watched(&self, output: &Output) -> Result<Outcome, Failure> {
+        let reporter = reporter(output);
+        // The bars are gone before anything else is said.
+        self.run(reporter.as_ref()).await
     }
 
     async fn ingest(&self, progress: &dyn Progress) -> Result<Report, IngestError> {

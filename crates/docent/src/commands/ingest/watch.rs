@@ -11,7 +11,6 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use super::progress::reporter;
 use super::refresh::Refresh;
 use crate::exit::{Exit, Failure};
 use crate::output::{FAINT, Output, report};
@@ -85,7 +84,7 @@ impl Watch {
                 }
             }
             while let Ok(Some(())) = timeout(QUIET, self.changes.recv()).await {}
-            match refresh.run(reporter(output).as_ref()).await {
+            match refresh.run_watched(output).await {
                 Ok(outcome) if outcome.report.published => super::show(&outcome, output)?,
                 // An editor's own file came and went.
                 Ok(_) => {}
