@@ -58,6 +58,14 @@ impl Book {
         if self.is_sample {
             return "Physical AI, the sample book".to_owned();
         }
+        let books: Vec<&str> = self.description.books.keys().map(String::as_str).collect();
+        if let [others @ .., last] = books.as_slice() {
+            return if others.is_empty() {
+                (*last).to_owned()
+            } else {
+                format!("{} and {last}", others.join(", "))
+            };
+        }
         let location = self.description.sources.first().map(String::as_str).unwrap_or_default();
         let folder = location.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next();
         let host =

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use docent_core::document::{Document, Warning};
 use docent_core::layout::{Base, Layout, Site, category_label, encode_path, without_number};
+use docent_core::parse::front_matter::FrontMatter;
 use docent_core::parse::mdbook::{Chapter, parse_summary};
 use docent_core::parse::{Format, epub, parse_page};
 use globset::GlobSet;
@@ -212,6 +213,9 @@ fn choose(mut site: Site, root: &Path, files: Vec<String>, read: &mut Read) -> (
             order.entry(chapter.path.clone()).or_insert(number);
             site.chapters.entry(chapter.path.clone()).or_insert(chapter);
         }
+        let tops = site.chapters.values().filter(|chapter| chapter.path == chapter.top);
+        let label = |top: &Chapter| (site.module(&top.path, &FrontMatter::default()), top.title.clone());
+        read.labels.extend(tops.map(label));
     }
     let mut excluded = GlobSet::empty();
     if site.layout == Layout::Sphinx {
@@ -380,6 +384,10 @@ mod tests {
             ("code/x.rs", "fn main() {}"),
         ]);
         assert_eq!(read.kind, "MdBook");
+        assert_eq!(
+            read.labels.iter().collect::<Vec<_>>(),
+            [(&"b".to_owned(), &"Two".to_owned()), (&"gone".to_owned(), &"Gone".to_owned())]
+        );
         assert_eq!(urls(&read), ["/b.html", "/a.html"]);
         assert_eq!(read.documents[1].title, "One");
         assert_eq!(read.documents[1].module, "b");

@@ -61,7 +61,8 @@ pub async fn run(settings: &Settings, arguments: Serve, output: &Output) -> Resu
         output
             .warn("everybody who reaches this address may ask; `docent key NAME` makes keys for serve.keys");
     }
-    let refreshing = refreshing.map(|(refresh, period)| tokio::spawn(refresh.every(period, *output)));
+    let refreshing = refreshing
+        .map(|Refreshing { refresh, wait, period }| tokio::spawn(refresh.every(wait, period, *output)));
     let forgetting = tokio::spawn(forget(log, settings.serve.retention_days));
     http::serve(listener, app, stop).await.map_err(anyhow::Error::from)?;
     forgetting.abort();
@@ -73,21 +74,30 @@ pub async fn run(settings: &Settings, arguments: Serve, output: &Output) -> Resu
     Ok(())
 }
 
+/// How the book is kept fresh.
+struct Refreshing {
+    refresh: Arc<Refresh>,
+    wait: Duration,
+    period: Duration,
+}
+
 /// How the book is kept fresh, if it is to be. A book that was never read is read first.
 async fn refreshing(
     settings: &Settings,
     every: Option<Duration>,
     output: &Output,
-) -> Result<Option<(Arc<Refresh>, Duration)>, Failure> {
+) -> Result<Option<Refreshing>, Failure> {
     let configured = settings.serve.every.as_deref().and_then(|text| period(text).ok());
     let Some(period) = every.or(configured) else { return Ok(None) };
     let language = sources::language(settings, None)?;
     let refresh = Refresh::new(settings, sources::configured(settings)?, language).await?;
-    if !refresh.has_book().await? {
+    let has_book = refresh.has_book().await?;
+    if !has_book {
         output.note("the book was never read: reading it first");
         ingest::show(&refresh.run_watched(output).await?, output)?;
     }
-    Ok(Some((Arc::new(refresh), period)))
+    let wait = if has_book { Duration::ZERO } else { period };
+    Ok(Some(Refreshing { refresh: Arc::new(refresh), wait, period }))
 }
 
 async fn resolve(listen: &str) -> Result<SocketAddr, Failure> {

@@ -81,10 +81,11 @@ impl Refresh {
         ingest(&self.folder, self.shelf.as_ref(), self.embedder.as_deref(), &self.plan, progress).await
     }
 
-    /// Reads everything now and then, as long as the server runs. What goes wrong is said, and
-    /// tried again next time; the book that is there answers meanwhile.
-    pub async fn every(self: Arc<Self>, period: Duration, output: Output) {
+    /// Reads everything after `wait` and then once a `period`, as long as the server runs. What
+    /// goes wrong is said, and tried again next time; the book that is there answers meanwhile.
+    pub async fn every(self: Arc<Self>, mut wait: Duration, period: Duration, output: Output) {
         loop {
+            tokio::time::sleep(std::mem::replace(&mut wait, period)).await;
             let refresh = self.clone();
             let runtime = tokio::runtime::Handle::current();
             // Parsing and building keep a thread busy for seconds; readers need the others.
@@ -108,7 +109,6 @@ impl Refresh {
                 }
             };
             metrics::counter!("docent_refreshes_total", "outcome" => outcome).increment(1);
-            tokio::time::sleep(period).await;
         }
     }
 }

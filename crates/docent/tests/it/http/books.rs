@@ -11,6 +11,7 @@ fn readers_may_ask_one_of_several_books() {
     docent.ok(&["ingest", "--config", "manuals/docent.toml"]);
     let site = Site::of(docent);
 
+    assert_eq!(site.get("/api/v1/status").1["title"], "ovens and pumps");
     let (_, modules) = site.get("/api/v1/modules");
     let named: Vec<_> = modules["modules"]
         .as_array()
