@@ -97,7 +97,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct Ingest {
     /// Folders, files, the address of a site, of its sitemap or llms.txt, or a corpus.jsonl[.gz];
-    /// together they are the whole book [default: the [[sources]] of docent.toml, or those of last time]
+    /// together they are the whole book [default: the sources that docent.toml lists, or those of last time]
     #[arg(value_name = "SOURCE")]
     pub sources: Vec<String>,
     /// Where the folder is published, for links: `https://example.org/docs`
