@@ -1,8 +1,8 @@
 # syntax=docker/dockerfile:1
-# One static binary, on an image that holds certificates and nothing else.
+# One static binary on an image that contains nothing else but certificates.
 
 FROM rust:1.95.0-slim-bookworm AS build
-# musl-gcc compiles the C inside: SQLite, AWS-LC and SimSIMD. None of them needs cmake or C++.
+# musl-gcc compiles the C dependencies: SQLite, AWS-LC and SimSIMD. None of them needs cmake or C++.
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends musl-tools \
@@ -21,11 +21,11 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     && mkdir -p /out/data \
     && cp "target/$target/release/docent" "/out/docent-$TARGETARCH"
 
-# The release workflow puts finished binaries in place of the stage above; nothing runs below.
+# The release workflow replaces the stage above with finished binaries; no command runs below.
 FROM gcr.io/distroless/static-debian13:nonroot
 ARG TARGETARCH
 LABEL org.opencontainers.image.title="Docent" \
-      org.opencontainers.image.description="A tutor that lives in a book: cited answers from a textbook or a documentation site." \
+      org.opencontainers.image.description="Docent answers questions from a textbook or a documentation site, with citations." \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY LICENSE /LICENSE
 COPY --from=build --chmod=0755 /out/docent-${TARGETARCH} /docent
@@ -35,7 +35,7 @@ USER 65532:65532
 WORKDIR /data
 VOLUME /data
 EXPOSE 8080
-# Opens the index and the model; it does not ask the server. Orchestrators should probe /readyz.
+# Opens the index without a model and does not contact the server. Orchestrators should probe /readyz.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=10s CMD ["/docent", "--quiet", "status"]
 ENTRYPOINT ["/docent"]
 CMD ["serve", "--listen", "0.0.0.0:8080"]

@@ -1,52 +1,52 @@
 """Prints the tables of docs/scaling.md.
 
-Every figure is computed from the constants below; nothing is measured here. Run it as
-`python3 docs/scaling.py`. Change a constant, run it again and put the output in the page.
+Every figure is computed from the constants below; nothing is measured here. To update the page,
+change a constant, run `python3 docs/scaling.py` and copy the output.
 
 Sizes are decimal: 1 kB is 1,000 bytes, 1 GB is 10^9.
 """
 
 import math
 
-# One chunk. Four real documentation sets have 1,065 to 1,326 bytes and 52 to 74 distinct words.
-PAYLOAD = 1_500  # bytes of text, title, headings, address and ids, as sent over the wire
-TERMS = 80  # distinct terms of a passage
-INDEXED = 50  # bytes of the fields Docent filters by: page and module
-TOKENS = 225  # of a passage, for prices
+# One passage. Four real documentation sets have 1,065 to 1,326 bytes and 52 to 74 distinct words.
+PAYLOAD = 1_500  # bytes of text, title, headings, URL and ids, as sent over the network
+TERMS = 80  # distinct terms per passage
+INDEXED = 50  # bytes of the fields that Docent filters by: page and module
+TOKENS = 225  # tokens per passage, for prices
 
 # One point in Qdrant, from "Capacity Planning" in its documentation.
-M = 16  # edges a node
-LINKS = M * 2 * 4 * 1.2  # the graph: 2m links of four bytes, and a fifth for its upper layers
+M = 16  # edges per graph node
+LINKS = M * 2 * 4 * 1.2  # the graph: 2m links of four bytes, plus a fifth for its upper layers
 IDS = 52
-SPARSE_STORED = TERMS * 8  # a number and a weight
+SPARSE_STORED = TERMS * 8  # an index and a weight
 SPARSE_INDEX = TERMS * 8 * 1.5  # always in memory
 FIELD_INDEX = INDEXED * 2  # always in memory
 TEXT_STORED = PAYLOAD * 1.5
-WAL = 64e6  # bytes a shard, at most
-EF_CONSTRUCT = 100  # the least candidates a graph search keeps
-USABLE = 0.8  # of a node's memory
-HEADROOM = 1.2  # of the disk, for temporary segments
+WAL = 64e6  # maximum size of the write-ahead log per shard, in bytes
+EF_CONSTRUCT = 100  # minimum number of candidates that a graph search keeps
+USABLE = 0.8  # usable share of a node's memory
+HEADROOM = 1.2  # extra disk space for temporary segments
 
 # Docent.
-GENERATIONS = 3  # the one that answers, the one before it, and the one being written
+GENERATIONS = 3  # the current one, the previous one, and the one being written
 DEPTH = 400  # retrieval.depth
-SHALLOW = 128  # the least depth at which Qdrant asks each shard for its share only
+SHALLOW = 128  # minimum depth at which Qdrant requests only a share from each shard
 COUNTED = TERMS * 15  # bytes of a passage's terms while a collection is written
-SEGMENTS = 4  # of a shard; Qdrant makes about as many as it has processors, up to eight
+SEGMENTS = 4  # per shard; Qdrant creates about one per processor, up to eight
 
-# Prices in US dollars: assumptions, to be replaced by yours.
-MEMORY_MONTH = 6.00  # a GB of a memory-optimised machine, its processors included
-DISK_MONTH = 0.10  # a GB of solid-state disk
-ZONE_GB = 0.02  # a GB between availability zones, both directions together
-EMBEDDING = {"bundled": 0.0, "OpenAI 3-small": 0.02, "Cohere v3": 0.10}  # a million tokens
-MODEL_IN, MODEL_OUT = 0.15, 0.60  # a million tokens, gpt-4o-mini
+# Prices in US dollars. These are assumptions; replace them with yours.
+MEMORY_MONTH = 6.00  # per GB of a memory-optimized machine, including its processors
+DISK_MONTH = 0.10  # per GB of SSD
+ZONE_GB = 0.02  # per GB between availability zones, both directions together
+EMBEDDING = {"built-in": 0.0, "OpenAI 3-small": 0.02, "Cohere v3": 0.10}  # per million tokens
+MODEL_IN, MODEL_OUT = 0.15, 0.60  # per million tokens, gpt-4o-mini
 QUESTION_TOKENS, PROMPT_TOKENS, ANSWER_TOKENS = 20, 1_500, 200
 
-# Passages a second.
+# Passages per second.
 SPEED = {
-    "bundled": (50.1, "measured on two cores, docs/performance.md"),
-    "OpenAI 3-small": (1_000_000 / 60 / TOKENS, "at 1,000,000 tokens a minute"),
-    "Cohere v3": (2_000 / 60, "at 2,000 inputs a minute"),
+    "built-in": (50.1, "measured on two cores, docs/performance.md"),
+    "OpenAI 3-small": (1_000_000 / 60 / TOKENS, "at 1,000,000 tokens per minute"),
+    "Cohere v3": (2_000 / 60, "at 2,000 inputs per minute"),
 }
 
 WIDTHS = [384, 1024, 1536]
@@ -59,19 +59,19 @@ def quantized(width, kind):
 
 
 def memory(width, kind, on_disk):
-    """Bytes of memory for one chunk in one copy."""
+    """Bytes of memory for one passage in one copy."""
     full = 0 if on_disk else width * 4
     return full + quantized(width, kind) + LINKS + SPARSE_INDEX + IDS + FIELD_INDEX
 
 
 def disk(width, kind):
-    """Bytes on the disk for one chunk in one copy."""
+    """Bytes on disk for one passage in one copy."""
     vectors = width * 4 + quantized(width, kind) + LINKS
     return vectors + SPARSE_STORED + SPARSE_INDEX + TEXT_STORED + IDS + FIELD_INDEX
 
 
 def layout(chunks, width):
-    """What is recommended: quantization, on_disk, shards (none: two a node), copies."""
+    """The recommended layout: quantization, on_disk, shards (None: two per node), copies."""
     if chunks <= 1_000_000:
         return "none", False, 1, 3
     if chunks <= 100_000_000 or width < 1000:
@@ -80,7 +80,7 @@ def layout(chunks, width):
 
 
 def nodes(chunks, width):
-    """Nodes and their memory: three of the smallest machine that will do, else more of the largest."""
+    """Nodes and their memory: three of the smallest sufficient machine, or more of the largest."""
     kind, on_disk, _, copies = layout(chunks, width)
     total = memory(width, kind, on_disk) * chunks * copies * GENERATIONS
     for machine in MACHINES:
@@ -90,10 +90,10 @@ def nodes(chunks, width):
 
 
 def per_shard(depth, shards):
-    """How many candidates Qdrant asks of each shard.
+    """How many candidates Qdrant requests from each shard.
 
-    From SHALLOW on it asks for fewer than `depth`: as many as hold that shard's share of the best
-    with a probability of 0.999 over all shards, with a fifth to spare. Its own table rounds up.
+    From SHALLOW on it requests fewer than `depth`: enough to contain each shard's share of the best
+    candidates with a probability of 0.999 over all shards, plus a fifth. Its own table rounds up.
     """
     if shards == 1 or depth < SHALLOW:
         return depth
@@ -132,27 +132,27 @@ def one_chunk():
     def row(name, of):
         return [name] + [f"{of(width):,.0f}" for width in WIDTHS]
 
-    head = ["bytes a chunk"] + [f"{width} wide" for width in WIDTHS]
+    head = ["bytes per passage"] + [f"{width} wide" for width in WIDTHS]
     rows = [
         row("full vector, width × 4", lambda width: width * 4),
         row("scalar, width × 1", lambda width: width),
         row("binary, width ÷ 8", lambda width: width / 8),
         row("graph, m × 2 × 4 × 1.2", lambda _: LINKS),
         row("keywords, terms × 8", lambda _: SPARSE_STORED),
-        row("index of keywords, terms × 8 × 1.5", lambda _: SPARSE_INDEX),
-        row("texts on disk, payload × 1.5", lambda _: TEXT_STORED),
-        row("ids, and the index of pages and modules", lambda _: IDS + FIELD_INDEX),
+        row("keyword index, terms × 8 × 1.5", lambda _: SPARSE_INDEX),
+        row("text on disk, payload × 1.5", lambda _: TEXT_STORED),
+        row("ids, page and module index", lambda _: IDS + FIELD_INDEX),
         row("**memory**: none", lambda width: memory(width, "none", False)),
         row("**memory**: scalar, on_disk", lambda width: memory(width, "scalar", True)),
         row("**memory**: binary, on_disk", lambda width: memory(width, "binary", True)),
         row("**disk**: none", lambda width: disk(width, "none")),
         row("**disk**: scalar", lambda width: disk(width, "scalar")),
     ]
-    table("One chunk", head, rows)
+    table("One passage", head, rows)
 
 
 def one_generation():
-    head = ["chunks", "width", "memory: none", "scalar, on_disk", "binary, on_disk", "disk: none", "scalar"]
+    head = ["passages", "width", "memory: none", "scalar, on_disk", "binary, on_disk", "disk: none", "scalar"]
     rows = []
     for chunks in SIZES:
         for width in WIDTHS:
@@ -164,7 +164,9 @@ def one_generation():
 
 
 def clusters():
-    head = ["chunks", "width", "quantization", "on_disk", "shards", "replicas", "nodes", "disk a node", "$ a month"]
+    head = [
+        "passages", "width", "quantization", "on_disk", "shards", "replicas", "nodes", "disk per node", "$ per month",
+    ]
     rows = []
     for chunks in SIZES:
         for width in WIDTHS:
@@ -182,7 +184,7 @@ def clusters():
 
 def questions():
     head = [
-        "shards × copies, nodes", "depth", "to Docent", "questions/s on 1 Gbit/s", "asked of a shard",
+        "shards × copies, nodes", "depth", "to Docent", "questions/s on 1 Gbit/s", "candidates per shard",
         "between nodes", "comparisons", "texts read",
     ]
     rows = []
@@ -204,12 +206,12 @@ def prices():
     rows = [[f"embedding, {name}", dollars(QUESTION_TOKENS * price)] for name, price in EMBEDDING.items()]
     rows += [[f"passages between zones, depth {depth}", dollars(2 * depth * PAYLOAD / 1e9 * ZONE_GB * 1e6)]
              for depth in [DEPTH, SHALLOW]]
-    rows.append(["the model that writes", dollars(model)])
-    table("A million questions", ["", "$"], rows)
+    rows.append(["the language model", dollars(model)])
+    table("The price of a million questions", ["", "$"], rows)
 
 
 def ingests():
-    head = ["chunks"] + [f"{name}: time, $" for name in SPEED]
+    head = ["passages"] + [f"{name}: time, $" for name in SPEED]
     head += [f"memory of the ingest: {width}" if width == WIDTHS[0] else width for width in WIDTHS]
     rows = []
     for chunks in SIZES:
@@ -223,7 +225,7 @@ def ingests():
         rows.append(cells)
     table("Embedding a book once", head, rows)
     for name, (speed, how) in SPEED.items():
-        print(f"- {name}: {speed:.1f} passages a second, {how}")
+        print(f"- {name}: {speed:.1f} passages per second, {how}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-// One turn on the page: the question, the answer as it arrives, and what to do with it.
+// One turn on the page: the question, the streamed answer and its actions.
 //
-// Invariant: what is shown at the end is what the final response says. Sentences that
-// streamed in stay untouched when they match it, so that nobody reading loses their place.
+// Invariant: in the end, the page shows exactly the final response. Streamed sentences
+// that match it are not replaced, so that users do not lose their place.
 
 import { openInBook, whereabouts } from "./citation.js";
 import { bookLink, element, icon, iconButton, readableAddress } from "./elements.js";
@@ -12,16 +12,20 @@ const PROGRESS = {
   received: "Reading your question",
   validating: "Reading your question",
   retrieving: "Searching the book",
-  generating: "Writing, and checking every sentence",
+  generating: "Writing the answer and checking every sentence",
 };
 const NO_INFORMATION = "I don't have information about that in the book content.";
+// Sections with a lower similarity are not shown as nearest; the server leaves them out too.
+const NEAR = 0.05;
 const SCOPES = { selection: "From your selection", section: "From this section" };
 
-/** A question and its answer; `retry` asks it again, `announce` speaks to screen readers. */
+/** A question and its answer; `retry` asks it again, `announce` sends text to screen readers. */
 export class Turn {
-  constructor(query, { retry, announce }) {
+  constructor(query, { retry, announce, readOnly = false }) {
     this.query = query;
     this.retry = retry;
+    /** Whether the conversation was shared by somebody else. */
+    this.readOnly = readOnly;
     this.announce = announce;
     this.sources = [];
     this.countdown = null;
@@ -38,7 +42,7 @@ export class Turn {
     );
   }
 
-  /** Nothing has arrived yet; also the way back from a failed attempt. */
+  /** Resets the turn before its first attempt or a retry. */
   begin() {
     clearInterval(this.countdown);
     this.sources = [];
@@ -50,7 +54,7 @@ export class Turn {
     this.#showProgress(PROGRESS.received);
   }
 
-  /** One event of the stream. */
+  /** Handles one event of the stream. */
   receive(event, data) {
     if (event === "state" && PROGRESS[data.state]) this.#showProgress(PROGRESS[data.state]);
     else if (event === "sources") this.sources = data.sources ?? [];
@@ -59,21 +63,28 @@ export class Turn {
     else if (event === "done") this.finish(data, true);
   }
 
-  /** The whole answer is known. `live` when the reader saw it arrive. */
+  /** Shows the complete answer. `live` if it was streamed just now. */
   finish(response, live = false) {
     this.sources = response.sources ?? this.sources;
-    const abstained = !response.grounded && response.sentences.length === 0;
+    const stopped = response.kind === "stopped";
+    const abstained = !stopped && !response.grounded && response.sentences.length === 0;
     if (abstained) {
       this.prose.clear();
     } else if (!this.prose.shows(response.sentences)) {
       this.prose.clear();
       for (const sentence of response.sentences) this.prose.add(sentence, response.citations, this.sources);
     }
+    if (stopped) {
+      this.#endStopped();
+      return;
+    }
     this.#settle(abstained ? "abstained" : "complete");
     this.badges.replaceChildren(...badgesFor(response));
     this.after.replaceChildren(
       ...[
         response.error && element("p", { class: "aside", "data-testid": "answer-note" }, response.error),
+        response.rewritten_query &&
+          element("p", { class: "aside", "data-testid": "searched" }, `Searched for: ${response.rewritten_query}`),
         abstained && nearestSections(response, this.sources),
         !abstained && sourceList(response, this.sources),
         this.#actions(response),
@@ -82,21 +93,21 @@ export class Turn {
     if (live) this.announce(summary(response, abstained));
   }
 
-  /** The reader stopped the answer; what has arrived stays. */
+  /** The user stopped the answer; the sentences received so far stay. */
   stopped() {
-    this.#settle("stopped");
-    this.after.replaceChildren(
-      element(
-        "p",
-        { class: "aside", "data-testid": "stopped" },
-        element("span", {}, "Stopped before the end."),
-        iconButton("retry", "Ask again", { class: "plain", "data-testid": "retry", click: () => this.retry(this) }, "Ask again"),
-      ),
-    );
+    this.#endStopped();
     this.announce("Stopped.");
   }
 
-  /** Something went wrong; says what, and offers another try when it may help. */
+  #endStopped() {
+    this.#settle("stopped");
+    const again = iconButton("retry", "Ask again", { class: "plain", "data-testid": "retry", click: () => this.retry(this) }, "Ask again");
+    this.after.replaceChildren(
+      element("p", { class: "aside", "data-testid": "stopped" }, element("span", {}, "Stopped before the end."), !this.readOnly && again),
+    );
+  }
+
+  /** Shows an error and a retry button. */
   failed(problem) {
     this.#settle("failed");
     const retry = iconButton("retry", "Try again", { class: "plain", "data-testid": "retry", click: () => {
@@ -107,7 +118,7 @@ export class Turn {
         "div",
         { class: "problem", "data-testid": "error", "data-code": problem.code },
         icon("warning"),
-        // The words alone are the alert; the button counts seconds, which nobody wants read out.
+        // Only the message is an alert, so that screen readers do not read out the countdown on the button.
         element("p", { role: "alert" }, problem.message),
         retry,
       ),
@@ -161,6 +172,8 @@ function badge(kind, drawing, text) {
 
 function badgesFor(response) {
   const badges = [];
+  // Small talk has no badge.
+  if (response.kind === "conversation") return badges;
   if (!response.grounded) badges.push(badge("absent", "absent", "Not in the book"));
   else if (response.confidence === "high") badges.push(badge("book", "book", "From the book"));
   else badges.push(badge("low", "book", "From the book, loosely related"));
@@ -170,32 +183,36 @@ function badgesFor(response) {
 }
 
 function summary(response, abstained) {
-  if (abstained) return `${abstention(response)} The nearest sections are listed.`;
+  if (abstained) return abstention(response);
+  if (response.kind === "conversation") return "";
   const count = response.citations.length;
   const sources = count === 1 ? "1 citation" : `${count} citations`;
   return `Answer complete, ${sources}.${response.degraded ? " Answered without the model." : ""}`;
 }
 
 function provenance(response) {
-  const writer = response.model_used === "extractive" ? "The book’s own words" : response.model_used;
+  const writer = response.model_used === "extractive" ? "Quoted from the book" : response.model_used;
   const milliseconds = response.metadata?.response_time_ms;
   if (!Number.isFinite(milliseconds) || milliseconds <= 0) return writer;
   const took = milliseconds < 1000 ? `${Math.max(1, Math.round(milliseconds))} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
   return [writer, took].filter(Boolean).join(" · ");
 }
 
-/** The answer's own first paragraph; the sections that follow it are drawn, not repeated. */
+/** The first paragraph of the answer; the sections that follow are shown as a list instead. */
 function abstention(response) {
   return (response.answer ?? "").split(/\n\s*\n/)[0].trim() || NO_INFORMATION;
 }
 
 function nearestSections(response, sources) {
   const firstAtItsAddress = (source, index) => sources.findIndex((other) => other.url === source.url) === index;
-  const nearest = sources.filter(firstAtItsAddress).slice(0, 3);
+  const isNear = (source) => Number(source.similarity_score) >= NEAR;
+  const nearest = sources.filter(firstAtItsAddress).filter(isNear).slice(0, 3);
+  const covers = (response.answer ?? "").split(/\n\s*\n/).slice(1).find((part) => part.startsWith("The book covers:"));
   return element(
     "div",
     { class: "abstention" },
     element("p", { class: "lead", "data-testid": "abstention" }, abstention(response)),
+    nearest.length === 0 && covers && element("p", { "data-testid": "contents" }, covers),
     nearest.length > 0 && element("h3", {}, "The nearest sections"),
     nearest.length > 0 &&
       element(

@@ -1,16 +1,16 @@
-// Talk to the server: JSON requests, and the stream of an answer.
+// Talks to the server: JSON requests and streamed answers.
 //
-// Invariant: whatever goes wrong, the caller gets a `Problem` whose message can be
-// shown to a reader; nothing else is thrown, apart from the caller's own abort.
+// Invariant: every failure is thrown as a `Problem` whose message can be shown to the
+// user, except when the caller aborts the request.
 
-/** Why a request failed, in words, with what the reader can do about it. */
+/** A failed request, with a message for the user. */
 export class Problem extends Error {
   constructor(message, { code = "internal_error", status = 0, retryAfter = null } = {}) {
     super(message);
     this.name = "Problem";
     this.code = code;
     this.status = status;
-    /** Seconds to wait before trying again, when the server named them. */
+    /** Seconds to wait before retrying, if the server sent them. */
     this.retryAfter = retryAfter;
   }
 }
@@ -18,20 +18,29 @@ export class Problem extends Error {
 const KEY = "docent.key";
 let key = remembered();
 
-/** Keeps the access key for this tab only; it should not outlive the visit. */
+/** Stores the API key for this tab only. */
 export function useKey(value) {
   key = value;
   try {
-    sessionStorage.setItem(KEY, value);
+    if (value) sessionStorage.setItem(KEY, value);
+    else sessionStorage.removeItem(KEY);
   } catch {
-    // Then the key lasts as long as the page.
+    // Storage is blocked; the key lasts until the page is closed.
   }
 }
 
-/** Asks and hands every event on as it arrives; resolves when the answer is complete. */
-export async function ask(question, { signal, onEvent }) {
-  const response = await send("POST", "ask", { ...question, stream: true, html: true }, signal);
-  // A proxy, or a server without streaming, may answer in one piece.
+export const hasKey = () => Boolean(key);
+
+/**
+ * Exchanges the key for the read-only cookie, because links to the book's pages cannot
+ * carry a key. Fails if the key is wrong.
+ */
+export const openPages = () => request("POST", "pass");
+
+/** Asks a question and passes on every event; resolves when the answer is complete. */
+export async function ask(question, { signal, onEvent, sessionKey }) {
+  const response = await send("POST", "ask", { ...question, stream: true, html: true }, { signal, sessionKey });
+  // A proxy, or a server without streaming, may send the answer as one response.
   if (!(response.headers.get("content-type") ?? "").includes("text/event-stream")) {
     onEvent("done", await json(response));
     return;
@@ -51,24 +60,34 @@ export async function ask(question, { signal, onEvent }) {
   throw interrupted();
 }
 
-export const createSession = (signal) => request("POST", "sessions", {}, signal);
-export const loadSession = (id) => request("GET", `sessions/${encodeURIComponent(id)}?html=true`);
-export const renameSession = (id, title) => request("PATCH", `sessions/${encodeURIComponent(id)}`, { title });
-export const deleteSession = (id) => request("DELETE", `sessions/${encodeURIComponent(id)}`);
+// A conversation is `{ id, key }`; the key gives full or read-only access.
+const sessionPath = (id, rest = "") => `sessions/${encodeURIComponent(id)}${rest}`;
+
+export const createSession = (signal) => request("POST", "sessions", {}, { signal });
+export const renameSession = ({ id, key }, title) => request("PATCH", sessionPath(id), { title }, { sessionKey: key });
+export const deleteSession = ({ id, key }) => request("DELETE", sessionPath(id), undefined, { sessionKey: key });
+export const shareSession = ({ id, key }) => request("POST", sessionPath(id, "/share"), undefined, { sessionKey: key });
+export const unshareSession = ({ id, key }) => request("DELETE", sessionPath(id, "/share"), undefined, { sessionKey: key });
+
+/** The last turns of a conversation, or those before `before`. Pass `earlier` of the response to go further back. */
+export function loadSession({ id, key }, before = null) {
+  const page = before === null ? "" : `&before=${before}`;
+  return request("GET", sessionPath(id, `?html=true&limit=20${page}`), undefined, { sessionKey: key });
+}
 export const sendFeedback = (feedback) => request("POST", "feedback", feedback);
 export const loadStatus = () => request("GET", "status");
 export const loadModules = () => request("GET", "modules");
 export const loadSuggestions = (limit) => request("GET", `suggestions?limit=${limit}`);
 
-/** The conversation as a file. It is fetched rather than linked to, so that a key can travel. */
-export async function exportSession(id, format) {
-  const response = await send("GET", `sessions/${encodeURIComponent(id)}/export?format=${format}`);
+/** The conversation as a file. It is fetched instead of linked, because a link cannot carry a key. */
+export async function exportSession({ id, key }, format) {
+  const response = await send("GET", sessionPath(id, `/export?format=${format}`), undefined, { sessionKey: key });
   return response.blob();
 }
 
 /**
- * The events of a stream. Follows the event-stream format: a chunk may end anywhere,
- * lines end in LF, CR or CRLF, lines that start with a colon are heartbeats.
+ * The events of a stream in the event-stream format: a chunk may end anywhere, lines end
+ * in LF, CR or CRLF, and lines that start with a colon are heartbeats.
  */
 export async function* events(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
@@ -79,7 +98,7 @@ export async function* events(body) {
     for (;;) {
       const { value, done } = await reader.read();
       rest += value ?? "";
-      // A CR at the very end may be half of a CRLF; it waits for the next chunk.
+      // A CR at the very end may be half of a CRLF; wait for the next chunk.
       const lines = rest.split(done ? /\r\n|\r|\n/ : /\r\n|\n|\r(?!$)/);
       rest = done ? "" : lines.pop();
       for (const line of done ? [...lines, ""] : lines) {
@@ -100,18 +119,19 @@ export async function* events(body) {
   }
 }
 
-async function request(method, path, body, signal) {
-  const response = await send(method, path, body, signal);
+async function request(method, path, body, options) {
+  const response = await send(method, path, body, options);
   return response.status === 204 ? null : json(response);
 }
 
-async function send(method, path, body, signal) {
+async function send(method, path, body, { signal, sessionKey } = {}) {
   const headers = {};
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (key) headers.Authorization = `Bearer ${key}`;
+  if (sessionKey) headers["X-Docent-Session-Key"] = sessionKey;
   let response;
   try {
-    // Relative to the page, so that Docent also works below a path of another site.
+    // Relative to the page, so that Docent also works under a path of another site.
     response = await fetch(new URL(`api/v1/${path}`, document.baseURI), {
       method,
       headers,
@@ -131,7 +151,7 @@ async function send(method, path, body, signal) {
 
 function problemFrom(body, status, retryAfter) {
   const seconds = Number.parseInt(retryAfter ?? "", 10);
-  return new Problem(body.message || `The server answered with an error (${status}).`, {
+  return new Problem(body.message || `The server returned an error (${status}).`, {
     code: body.error,
     status,
     retryAfter: Number.isFinite(seconds) && seconds > 0 ? seconds : null,
@@ -142,7 +162,7 @@ async function json(response) {
   try {
     return await response.json();
   } catch {
-    throw new Problem("The server's answer could not be read.", { status: response.status });
+    throw new Problem("The server sent an invalid response.", { status: response.status });
   }
 }
 
@@ -150,7 +170,7 @@ function parsed(data) {
   try {
     return JSON.parse(data);
   } catch {
-    throw new Problem("The server's answer could not be read.");
+    throw new Problem("The server sent an invalid response.");
   }
 }
 

@@ -1,8 +1,8 @@
-// The chat page: which conversation is open, and what happens to a question.
+// The chat page: manages the open conversation and asks questions.
 //
-// Invariant: at most one answer is being written at a time; opening another
-// conversation stops it. The address never keeps a session's id, because whoever is
-// sent the address could read the conversation.
+// Invariant: at most one answer is being written at a time; opening another conversation
+// stops it. The address bar never contains a conversation or its key, because anyone who
+// gets the address could read the conversation.
 
 import * as api from "./api.js";
 import { Turn } from "./answer.js";
@@ -17,6 +17,7 @@ const thread = byId("thread");
 const welcome = byId("welcome");
 const announcer = byId("announcer");
 
+/** The open conversation: `id`, `key` and `readOnly`; null before the first question. */
 let session = null;
 let answering = null;
 
@@ -24,8 +25,8 @@ const store = new ConversationStore();
 const sidebar = new Sidebar();
 const composer = new Composer(byId("composer"), { onAsk: startTurn, onStop: () => answering?.abort() });
 const conversations = new ConversationList(byId("conversations"), store, {
-  open: (id) => openConversation(id),
-  removed: (id) => id === session && newConversation(),
+  open: (conversation) => openConversation(conversation),
+  removed: (id) => id === session?.id && newConversation(),
   notify,
   confirm,
 });
@@ -45,19 +46,25 @@ start();
 
 async function start() {
   const wanted = new URLSearchParams(location.search);
+  const shared = new URLSearchParams(location.hash.slice(1));
   history.replaceState(null, "", location.pathname);
+  keepPagesOpen();
   describeBook();
   offerModules();
 
   const question = wanted.get("q")?.trim();
-  const id = wanted.get("session") || (question ? null : rememberedSession());
-  if (id) await openConversation(id);
+  const id = wanted.get("session");
+  // The user's own conversation opens with full access, even from a read-only link.
+  const own = store.find(id);
+  const linked = id && (own?.key && !own.readOnly ? own : { id, key: shared.get("key"), readOnly: true });
+  const conversation = linked || (question ? null : rememberedSession());
+  if (conversation) await openConversation(conversation);
   else newConversation();
   if (question) startTurn(question);
   else if (window.matchMedia("(hover: hover)").matches) composer.focus();
 }
 
-/** Asks in the open conversation. */
+/** Asks a question in the open conversation. */
 function startTurn(query) {
   notify("");
   welcome.hidden = true;
@@ -68,7 +75,7 @@ function startTurn(query) {
   turn.element.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
 }
 
-/** Sends a turn's question; called again when the reader retries. */
+/** Sends the question of a turn; called again when the user retries. */
 async function answer(turn) {
   if (answering) return;
   const mine = (answering = new AbortController());
@@ -77,14 +84,22 @@ async function answer(turn) {
   composer.setBusy(true);
   turn.begin();
   try {
-    session ??= (await api.createSession(signal)).session_id;
+    session ??= await beginConversation(signal);
     rememberSession(session);
-    const question = { query: turn.query, session_id: session, ...composer.chosenPart };
-    await api.ask(question, { signal, onEvent: (event, data) => onEvent(turn, mine, event, data) });
+    const question = { query: turn.query, session_id: session.id, ...composer.chosenPart };
+    await api.ask(question, {
+      signal,
+      sessionKey: session.key,
+      onEvent: (event, data) => onEvent(turn, mine, event, data),
+    });
   } catch (problem) {
-    // A turn whose conversation was left is no longer on the page, and needs no words.
+    // If the user has left the conversation, the turn is no longer on the page.
     if (!signal.aborted) await failed(turn, problem);
-    else if (turn.element.isConnected) turn.stopped();
+    else if (turn.element.isConnected) {
+      turn.stopped();
+      // The server keeps the question and the partial answer.
+      if (session) listConversation(turn);
+    }
   } finally {
     if (answering === mine) {
       answering = null;
@@ -96,21 +111,27 @@ async function answer(turn) {
 function onEvent(turn, mine, event, data) {
   if (answering !== mine) return;
   turn.receive(event, data);
-  if (event !== "done") return;
-  session = data.session_id ?? session;
-  rememberSession(session);
+  if (event === "done") listConversation(turn);
+}
+
+async function beginConversation(signal) {
+  const { session_id, session_key } = await api.createSession(signal);
+  return { id: session_id, key: session_key, readOnly: false };
+}
+
+function listConversation(turn) {
   store.touch(session, turn.query);
-  conversations.select(session);
+  conversations.select(session.id);
 }
 
 async function failed(turn, problem) {
   if (problem.status === 401 && (await askForKey())) {
-    // The answer below belongs to a new attempt.
+    // Allow a new attempt.
     answering = null;
     return answer(turn);
   }
   if (problem.status === 404 && session) {
-    store.remove(session);
+    store.remove(session.id);
     session = null;
     conversations.select(null);
     rememberSession(null);
@@ -125,56 +146,98 @@ function newConversation() {
   offerSuggestions();
 }
 
-/** Leaves the open conversation for another, or for a new one without an id yet. */
-function switchTo(id) {
+/** Leaves the open conversation for another one; null stands for a new conversation. */
+function switchTo(conversation) {
   answering?.abort();
   answering = null;
   composer.setBusy(false);
-  session = id;
-  rememberSession(id);
-  conversations.select(id);
+  composer.setReadOnly(false);
+  session = conversation;
+  rememberSession(conversation);
+  conversations.select(conversation?.id ?? null);
   thread.replaceChildren();
   welcome.hidden = true;
   notify("");
 }
 
-async function openConversation(id) {
-  switchTo(id);
+async function openConversation(conversation) {
+  const { id, key } = conversation;
+  switchTo({ id, key, readOnly: Boolean(conversation.readOnly) });
+  const mine = session;
   sidebar.close();
   thread.append(element("p", { class: "progress" }, element("span", { class: "pulse", "aria-hidden": "true" }), "Opening the conversation"));
   try {
-    const stored = await api.loadSession(id);
-    if (session !== id) return; // The reader has moved on meanwhile.
+    const stored = await api.loadSession(mine);
+    if (session !== mine) return; // The user has opened another conversation in the meantime.
     showConversation(stored);
   } catch (problem) {
-    if (session !== id) return;
-    if (problem.status === 401 && (await askForKey())) return openConversation(id);
+    if (session !== mine) return;
+    if (problem.status === 401 && (await askForKey())) return openConversation(conversation);
     newConversation();
     if (problem.status === 404 || problem.status === 400) {
+      const listed = store.find(id);
       store.remove(id);
-      notify("The server no longer has that conversation, so it was removed from your list.");
+      notify(
+        listed
+          ? "The server no longer has that conversation, so it was removed from your list."
+          : "That link no longer works: the conversation was deleted, or is no longer shared.",
+      );
     } else {
-      notify(problem.message, { text: "Try again", run: () => openConversation(id) });
+      notify(problem.message, { text: "Try again", run: () => openConversation(conversation) });
     }
   }
 }
 
 function showConversation(stored) {
   const turns = stored.turns ?? [];
-  rememberSession(stored.session_id);
-  store.touch(stored.session_id, stored.title || turns[0]?.query);
-  if (stored.title) store.rename(stored.session_id, stored.title);
-  conversations.select(stored.session_id);
-  welcome.hidden = turns.length > 0;
-  thread.replaceChildren(
-    ...turns.map(({ query, response }) => {
-      const turn = new Turn(query, { announce, retry: answer });
-      turn.finish(response);
-      return turn.element;
-    }),
-  );
+  session.readOnly = stored.read_only;
+  rememberSession(session);
+  store.touch(session, stored.title || turns[0]?.query);
+  if (stored.title) store.rename(session.id, stored.title);
+  conversations.select(session.id);
+  composer.setReadOnly(session.readOnly);
+  welcome.hidden = turns.length > 0 || session.readOnly;
+  thread.replaceChildren(...turns.map(shownTurn));
+  offerEarlier(stored.earlier);
   announce(turns.length === 1 ? "Conversation opened, 1 answer." : `Conversation opened, ${turns.length} answers.`);
   thread.lastElementChild?.scrollIntoView({ block: "start" });
+}
+
+function shownTurn({ query, response }) {
+  const turn = new Turn(query, { announce, retry: answer, readOnly: session.readOnly });
+  turn.finish(response);
+  return turn.element;
+}
+
+/** Adds a button above the turns that loads earlier ones. */
+function offerEarlier(before) {
+  if (!before) return;
+  const mine = session;
+  const button = element("button", { type: "button", class: "plain earlier", "data-testid": "earlier", click: async () => {
+    button.disabled = true;
+    try {
+      const { turns, earlier } = await api.loadSession(mine, before);
+      if (session !== mine) return;
+      const first = thread.querySelector(".turn");
+      const top = first?.getBoundingClientRect().top;
+      button.replaceWith(...turns.map(shownTurn));
+      offerEarlier(earlier);
+      // Keep the visible turns where they are.
+      if (first) window.scrollBy(0, first.getBoundingClientRect().top - top);
+      announce(turns.length === 1 ? "1 earlier answer shown." : `${turns.length} earlier answers shown.`);
+    } catch (problem) {
+      button.disabled = false;
+      if (session === mine) notify(`Earlier questions could not be loaded. ${problem.message}`);
+    }
+  } }, "Show earlier questions");
+  thread.prepend(button);
+}
+
+/** With a key, links to the book's pages need the read-only cookie; renews it before it expires. */
+function keepPagesOpen() {
+  const renew = () => api.hasKey() && api.openPages().catch(() => {});
+  renew();
+  setInterval(renew, 6 * 60 * 60 * 1000);
 }
 
 async function describeBook() {
@@ -184,10 +247,10 @@ async function describeBook() {
     document.title = `${status.title} · Docent`;
     byId("book-note").replaceChildren(
       ...(status.is_sample
-        ? ["The sample book inside Docent.", element("span", { class: "for-owner" }, " Run docent ingest FOLDER to read your own.")]
+        ? ["This is the built-in sample book.", element("span", { class: "for-operator" }, " Run docent ingest FOLDER to add your own.")]
         : ["Answers come only from this book."]),
     );
-    const writer = status.model === "extractive" ? "the book’s own words" : status.model;
+    const writer = status.model === "extractive" ? "extractive answers" : status.model;
     byId("about").textContent = `${status.pages} pages · ${writer} · Docent ${status.version}`;
   } catch (problem) {
     if (problem.status === 401 && (await askForKey())) {
@@ -200,7 +263,7 @@ async function describeBook() {
 }
 
 async function offerModules() {
-  // Without the list one can still ask the whole book.
+  // Without the list, the whole book can still be searched.
   const { modules } = await api.loadModules().catch(() => ({ modules: [] }));
   composer.offerModules(modules);
 }
@@ -220,7 +283,7 @@ async function offerSuggestions() {
   list.hidden = questions.length === 0;
 }
 
-/** Says something at the top of the page until the reader dismisses it or asks on. */
+/** Shows a notice at the top of the page until the user dismisses it or asks another question. */
 function notify(text, action = null) {
   const notice = byId("notice");
   if (!text) {
@@ -235,7 +298,7 @@ function notify(text, action = null) {
   notice.scrollIntoView({ block: "nearest" });
 }
 
-/** Speaks to screen readers. Old words go away, so that nobody finds the answer twice. */
+/** Announces text to screen readers. It is removed later, so that they do not find the answer twice. */
 function announce(text) {
   const words = element("p", {}, text);
   announcer.append(words);
@@ -251,18 +314,42 @@ function confirm({ heading, text, action }) {
 
 let asking = null;
 
-/** Several requests may be refused at once; the reader is asked once. */
+/** Asks for the key. Several requests may be rejected at once, but the user is asked only once. */
 function askForKey() {
   asking ??= (async () => {
-    const input = byId("key-value");
-    byId("key-cancel").onclick = () => byId("key").close("cancel");
-    const given = (await decide(byId("key"))) && input.value.trim();
-    input.value = "";
-    if (given) api.useKey(given);
-    asking = null;
-    return Boolean(given);
+    try {
+      return await keyAccepted();
+    } finally {
+      asking = null;
+    }
   })();
   return asking;
+}
+
+/** Asks until the key is accepted or the user cancels. */
+async function keyAccepted() {
+  const [input, problem] = [byId("key-value"), byId("key-problem")];
+  byId("key-cancel").onclick = () => byId("key").close("cancel");
+  say("");
+  for (;;) {
+    const given = (await decide(byId("key"))) && input.value.trim();
+    input.value = "";
+    if (!given) return false;
+    api.useKey(given);
+    try {
+      await api.openPages();
+      return true;
+    } catch (refused) {
+      if (refused.status === 401) api.useKey(null);
+      say(refused.status === 401 ? "That key was not accepted. Check it and try again." : refused.message);
+    }
+  }
+
+  function say(text) {
+    problem.textContent = text;
+    problem.hidden = !text;
+    input.setAttribute("aria-invalid", String(Boolean(text)));
+  }
 }
 
 function decide(dialog) {
@@ -270,7 +357,7 @@ function decide(dialog) {
   dialog.showModal();
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => {
-      // Chromium gives the focus back without the caret, and what is typed then goes nowhere.
+      // Chromium restores the focus without the caret, so typed text would be lost.
       const back = document.activeElement;
       back?.blur();
       back?.focus({ preventScroll: true });
@@ -281,25 +368,26 @@ function decide(dialog) {
 
 function drawTheme() {
   const choice = window.docentTheme.choice();
-  const label = { system: "Theme: as the system", light: "Theme: light", dark: "Theme: dark" }[choice];
+  const label = { system: "Theme: system", light: "Theme: light", dark: "Theme: dark" }[choice];
   byId("theme").replaceChildren(icon(choice));
   byId("theme").setAttribute("aria-label", label);
   byId("theme").title = label;
 }
 
-/** The open conversation survives a reload of this tab, not a visit in another. */
-function rememberSession(id) {
+/** Remembers the open conversation for reloads of this tab; other tabs do not see it. */
+function rememberSession(conversation) {
   try {
-    if (id) sessionStorage.setItem(CURRENT, id);
+    if (conversation) sessionStorage.setItem(CURRENT, JSON.stringify(conversation));
     else sessionStorage.removeItem(CURRENT);
   } catch {
-    // Then a reload starts anew.
+    // Storage is blocked; a reload starts a new conversation.
   }
 }
 
 function rememberedSession() {
   try {
-    return sessionStorage.getItem(CURRENT);
+    const { id, key, readOnly } = JSON.parse(sessionStorage.getItem(CURRENT));
+    return id && key ? { id, key, readOnly: Boolean(readOnly) } : null;
   } catch {
     return null;
   }

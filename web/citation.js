@@ -1,11 +1,11 @@
-// The numbered marks after a sentence, and the card that shows the words it rests on.
+// The numbered marks after a sentence, and the card that shows the quoted words.
 //
-// A card stands in the document right after its mark, so that Tab and a screen
-// reader's cursor walk from the mark into the card and on. Hovering or focusing a mark
-// shows the card; pressing it keeps the card open until Escape or a press elsewhere.
+// A card comes right after its mark in the document, so that Tab and screen readers move
+// from the mark into the card. Hovering over or focusing a mark shows the card; pressing
+// the mark keeps the card open until Escape or a press elsewhere.
 //
-// Invariant: the highlighted words are the citation's quote, verbatim, whether or not
-// the passage around them is known.
+// Invariant: the highlighted words are exactly the citation's quote, whether or not the
+// passage around them is known.
 
 import { bookLink, element, followable, icon, iconButton, readableAddress, scrollable } from "./elements.js";
 import * as floating from "./floating.js";
@@ -15,8 +15,8 @@ const CLOSE_AFTER = 260;
 const CONTEXT = 260;
 
 /**
- * A mark for one citation. `source` is the passage it quotes, or undefined when the
- * server did not send it; `description` is the id of an element that holds the quote.
+ * A mark for one citation. `source` is the passage it quotes, or undefined if the server
+ * did not send it; `description` is the id of an element that contains the quote.
  */
 export function citationMark(citation, source, description) {
   const mark = element(
@@ -36,21 +36,21 @@ export function citationMark(citation, source, description) {
   return mark;
 }
 
-/** The page and the headings of a citation, outermost first, without repeating the page. */
+/** The page title and the headings of a citation, outermost first, without repeating the title. */
 export function whereabouts(citation, source) {
   const headings = source?.heading_hierarchy?.length ? source.heading_hierarchy : [citation.heading];
   return [citation.page_title, ...headings.filter((heading) => heading && heading !== citation.page_title)];
 }
 
-/** A link to the cited words, or their address as text when a browser cannot go there. */
+/** A link to the cited words, or their address as text if a browser cannot open it. */
 export function openInBook(url) {
   if (!followable(url)) return element("span", { class: "address" }, readableAddress(url));
   return bookLink(url, { class: "open-in-book" }, "Open in the book", icon("outside"));
 }
 
 /**
- * The passage cut in three: before the quote, the quote, after it. Offsets count UTF-8
- * bytes, so the passage is cut as bytes, not as JavaScript's UTF-16 units.
+ * Splits the passage into the text before the quote, the quote, and the text after it.
+ * Offsets count UTF-8 bytes, not JavaScript's UTF-16 units.
  */
 export function cutPassage(citation, source) {
   const alone = { before: "", quote: citation.quote, after: "" };
@@ -77,7 +77,7 @@ class Card {
     this.card = null;
     this.pinned = false;
     this.timer = null;
-    // Closing gives the focus back to the mark, and that focus must not open it again.
+    // Closing returns the focus to the mark, which must not open the card again.
     this.closing = false;
 
     const hover = { enter: (event) => this.#hovered(event), leave: () => this.#left() };
@@ -134,7 +134,7 @@ class Card {
 
   #focusMoved(event) {
     const to = event.relatedTarget;
-    // Focus that went nowhere is a press on plain text or another window, not a departure.
+    // Without a new target, the user pressed on plain text or switched windows; keep the card open.
     if (to && to !== this.mark && !this.card?.contains(to)) this.#close();
   }
 
@@ -145,7 +145,7 @@ class Card {
     }
     this.#open();
     this.pinned = true;
-    // A press from the keyboard asks to go in; the pointer is there already.
+    // Only a press from the keyboard moves the focus into the card.
     if (event.detail === 0) this.card.focus();
   }
 
@@ -153,7 +153,7 @@ class Card {
     const { citation, source } = this;
     const [page, ...headings] = whereabouts(citation, source);
     const { before, quote, after } = cutPassage(citation, source);
-    // Spans throughout: the card stands inside a paragraph, where blocks are not allowed.
+    // Only spans, because the card is inside a paragraph, where block elements are not allowed.
     const passage = element(
       "span",
       { class: "card-passage", "data-testid": "citation-passage" },
@@ -194,13 +194,13 @@ class Card {
   }
 }
 
-/** The end of the text before a quote, cut between words. */
+/** Shortens the text before a quote from the start, between words. */
 function shortenedStart(text) {
   if (text.length <= CONTEXT) return text.trimStart();
   return `… ${text.slice(-CONTEXT).replace(/^\S*\s+/, "")}`;
 }
 
-/** The beginning of the text after a quote, cut between words. */
+/** Shortens the text after a quote at the end, between words. */
 function shortenedEnd(text) {
   if (text.length <= CONTEXT) return text.trimEnd();
   return `${text.slice(0, CONTEXT).replace(/\s+\S*$/, "")} …`;

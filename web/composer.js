@@ -1,15 +1,15 @@
-// The box a question is typed in.
+// The input box for questions.
 //
-// Invariant: a question leaves the box only when it has 1 to 1000 characters and
-// nothing is being answered; otherwise it stays there, unchanged.
+// Invariant: a question is sent only if it has 1 to 8000 characters and no answer is
+// being written; otherwise it stays in the box, unchanged.
 
 import { element } from "./elements.js";
 
-const LIMIT = 1000;
-const NEAR_LIMIT = 850;
+const LIMIT = 8000;
+const NEAR_LIMIT = 7000;
 
 export class Composer {
-  /** `form` holds the elements named below; `onAsk` gets a question, `onStop` nothing. */
+  /** `form` contains the elements used below; `onAsk` receives the question, `onStop` nothing. */
   constructor(form, { onAsk, onStop }) {
     this.form = form;
     this.onAsk = onAsk;
@@ -19,6 +19,8 @@ export class Composer {
     this.moduleLabel = form.querySelector("#module-label");
     this.sendButton = form.querySelector("#send");
     this.stopButton = form.querySelector("#stop");
+    this.box = form.querySelector(".composer-box");
+    this.readOnlyNote = form.querySelector("#read-only");
     this.busy = false;
 
     form.addEventListener("submit", (event) => {
@@ -36,7 +38,7 @@ export class Composer {
     this.#changed();
   }
 
-  /** The book and the module to search; both undefined for all there is. */
+  /** The book and the module to search; undefined if everything is searched. */
   get chosenPart() {
     const { book, module } = this.module.selectedOptions[0]?.dataset ?? {};
     return { book, module };
@@ -61,13 +63,19 @@ export class Composer {
     this.moduleLabel.hidden = modules.length < 2;
   }
 
-  /** While answering, the button to send becomes the button to stop. */
+  /** While an answer is being written, the send button becomes a stop button. */
   setBusy(busy) {
     const focused = document.activeElement === this.sendButton || document.activeElement === this.stopButton;
     this.busy = busy;
     this.sendButton.hidden = busy;
     this.stopButton.hidden = !busy;
     if (focused) (busy ? this.stopButton : this.question).focus();
+  }
+
+  /** A conversation shared by somebody else can be read, but not continued. */
+  setReadOnly(readOnly) {
+    this.box.hidden = readOnly;
+    this.readOnlyNote.hidden = !readOnly;
   }
 
   focus() {
@@ -88,7 +96,7 @@ export class Composer {
     this.count.textContent = length >= NEAR_LIMIT ? `${length} of ${LIMIT}${over ? ", too long" : ""}` : "";
     this.count.classList.toggle("over", over);
     this.question.setAttribute("aria-invalid", String(over));
-    // Not `disabled`: a button that loses the focus while one types is worse than one that waits.
+    // Not `disabled`, because a disabled button loses the focus.
     this.sendButton.setAttribute("aria-disabled", String(length === 0 || over));
     this.question.style.height = "auto";
     this.question.style.height = `${Math.min(this.question.scrollHeight, window.innerHeight * 0.35)}px`;

@@ -1,19 +1,21 @@
-// The reader's conversations: remembered in this browser, drawn in the sidebar.
+// The user's conversations, stored in this browser and listed in the sidebar.
 //
-// The server is never asked for a list. Whoever knows a session's id can read it, so
-// the ids a reader has seen are the only ones that may be offered.
+// A conversation can only be opened with its key, which the server does not store. This
+// browser keeps the key; if it is lost, the user can no longer open the conversation.
 //
-// Invariant: the list in the sidebar is the list in storage, also when another tab
-// changes it.
+// Invariant: the sidebar always shows the stored list, even if another tab changes it.
 
-import { deleteSession, exportSession, renameSession } from "./api.js";
+import { deleteSession, exportSession, renameSession, shareSession, unshareSession } from "./api.js";
 import { element, iconButton } from "./elements.js";
 import * as floating from "./floating.js";
 
 const KEY = "docent.conversations";
 const KEPT = 200;
 
-/** Ids and titles, newest first. */
+/**
+ * Conversations, newest first: `id`, `title`, `key`, `share` (the read-only key, if it was shared) and `readOnly`
+ * (whether `key` is a read-only key that somebody else shared).
+ */
 export class ConversationStore extends EventTarget {
   constructor() {
     super();
@@ -29,15 +31,26 @@ export class ConversationStore extends EventTarget {
     return this.list.find((conversation) => conversation.id === id);
   }
 
-  /** Puts a conversation first, under its title if it has one already. */
-  touch(id, title) {
+  /** Moves a conversation to the top; keeps its title if it already has one. */
+  touch({ id, key, readOnly = false }, title) {
     const known = this.find(id);
+    // A read-only link to the user's own conversation must not replace its key.
+    const opens = known?.key && !known.readOnly ? known : { ...known, key, readOnly };
     const rest = read().filter((conversation) => conversation.id !== id);
-    this.#write([{ id, title: known?.title || shortTitle(title) }, ...rest].slice(0, KEPT));
+    this.#write([{ ...opens, id, title: known?.title || shortTitle(title) }, ...rest].slice(0, KEPT));
   }
 
   rename(id, title) {
-    this.#write(read().map((conversation) => (conversation.id === id ? { id, title: shortTitle(title) } : conversation)));
+    this.#change(id, { title: shortTitle(title) });
+  }
+
+  /** Stores the read-only key; undefined if the conversation is no longer shared. */
+  setShare(id, share) {
+    this.#change(id, { share });
+  }
+
+  #change(id, changes) {
+    this.#write(read().map((conversation) => (conversation.id === id ? { ...conversation, ...changes } : conversation)));
   }
 
   remove(id) {
@@ -49,13 +62,13 @@ export class ConversationStore extends EventTarget {
     try {
       localStorage.setItem(KEY, JSON.stringify(list));
     } catch {
-      memory = list; // Storage is full or forbidden; the list lasts as long as the page.
+      memory = list; // Storage is full or blocked; the list lasts until the page is closed.
     }
     this.dispatchEvent(new Event("change"));
   }
 }
 
-/** Draws the store into `list`; `open`, `removed` and `notify` are the page's part. */
+/** Renders the store into `list`; `open`, `removed`, `notify` and `confirm` are callbacks of the page. */
 export class ConversationList {
   constructor(list, store, { open, removed, notify, confirm }) {
     this.root = list;
@@ -82,16 +95,17 @@ export class ConversationList {
     }
   }
 
-  #row({ id, title }) {
+  #row(conversation) {
+    const { id, title } = conversation;
     const row = element("li", { class: "conversation", "data-id": id, "data-testid": "conversation" });
     const more = iconButton("more", `Actions for ${title}`, {
       class: "quiet more",
       "aria-expanded": "false",
       "data-testid": "conversation-actions",
-      click: () => this.#toggleActions(row, more, { id, title }),
+      click: () => this.#toggleActions(row, more, conversation),
     });
     row.append(
-      element("button", { type: "button", class: "title", title, "data-testid": "conversation-open", click: () => this.open(id) }, title),
+      element("button", { type: "button", class: "title", title, "data-testid": "conversation-open", click: () => this.open(conversation) }, title),
       more,
     );
     mark(row, id === this.current);
@@ -113,13 +127,16 @@ export class ConversationList {
     const menu = element(
       "ul",
       { class: "actions-menu", "aria-label": `Actions for ${conversation.title}`, "data-testid": "conversation-menu" },
-      action("rename", "Rename", "rename", () => this.#rename(row, conversation)),
+      !conversation.readOnly && action("rename", "Rename", "rename", () => this.#rename(row, conversation)),
       action("download", "Export as Markdown", "export-markdown", () => this.#export(conversation, "markdown", "md")),
       action("download", "Export as JSON", "export-json", () => this.#export(conversation, "json", "json")),
-      action("link", "Copy link", "copy-link", () => this.#copyLink(conversation)),
-      action("remove", "Delete", "delete", () => this.#delete(row, conversation)),
+      action("link", "Copy read-only link", "copy-link", () => this.#copyLink(conversation)),
+      conversation.share && action("unlink", "Stop sharing", "stop-sharing", () => this.#stopSharing(conversation)),
+      conversation.readOnly
+        ? action("remove", "Remove from list", "forget", () => this.#forget(conversation))
+        : action("remove", "Delete", "delete", () => this.#delete(row, conversation)),
     );
-    // Leaving with the keyboard closes it; nothing is lost by that.
+    // Moving the focus out of the menu closes it.
     menu.addEventListener("focusout", (event) => {
       if (event.relatedTarget && event.relatedTarget !== more && !menu.contains(event.relatedTarget)) floating.hide();
     });
@@ -134,7 +151,8 @@ export class ConversationList {
     menu.querySelector("button").focus();
   }
 
-  #rename(row, { id, title }) {
+  #rename(row, conversation) {
+    const { id, title } = conversation;
     const input = element("input", { type: "text", maxlength: "120", "aria-label": "Name of the conversation", "data-testid": "rename-input" });
     input.value = title;
     let finished = false;
@@ -145,7 +163,7 @@ export class ConversationList {
       const focused = document.activeElement === input;
       if (save && name && name !== title) {
         try {
-          await renameSession(id, name);
+          await renameSession(conversation, name);
           this.store.rename(id, name);
         } catch (problem) {
           if (!this.#isGone(id, problem)) this.notify(`The conversation could not be renamed. ${problem.message}`);
@@ -169,39 +187,69 @@ export class ConversationList {
     input.select();
   }
 
-  async #export({ id, title }, format, extension) {
+  async #export(conversation, format, extension) {
+    const { id, title } = conversation;
     try {
-      const file = await exportSession(id, format);
+      const file = await exportSession(conversation, format);
       const address = URL.createObjectURL(file);
       const name = title.replace(/[^\p{Letter}\p{Number}]+/gu, "-").replace(/^-|-$/g, "").toLowerCase() || "conversation";
       element("a", { href: address, download: `${name}.${extension}` }).click();
-      // The download has to have begun before its address goes away.
+      // The download must have started before its URL is revoked.
       setTimeout(() => URL.revokeObjectURL(address), 10_000);
     } catch (problem) {
       if (!this.#isGone(id, problem)) this.notify(`The conversation could not be exported. ${problem.message}`);
     }
   }
 
-  async #copyLink({ id }) {
-    const address = new URL(`?session=${encodeURIComponent(id)}`, document.baseURI);
+  /** Copies a read-only link. The key is in the fragment, which browsers do not send to the server. */
+  async #copyLink(conversation) {
+    const { id, readOnly } = conversation;
+    let key = readOnly ? conversation.key : conversation.share;
+    if (!key) {
+      try {
+        key = (await shareSession(conversation)).share_key;
+        this.store.setShare(id, key);
+      } catch (problem) {
+        if (!this.#isGone(id, problem)) this.notify(`The conversation could not be shared. ${problem.message}`);
+        return;
+      }
+    }
+    const address = new URL(`?session=${encodeURIComponent(id)}#key=${encodeURIComponent(key)}`, document.baseURI);
     try {
       await navigator.clipboard.writeText(address.href);
-      this.notify("Link copied. Whoever has it can read this conversation, and go on with it.");
+      this.notify("Link copied. Anyone with the link can read this conversation, but not change it.");
     } catch {
-      this.notify(`The link to this conversation: ${address.href}`);
+      this.notify(`Read-only link to this conversation: ${address.href}`);
     }
   }
 
-  async #delete(row, { id, title }) {
+  async #stopSharing(conversation) {
+    try {
+      await unshareSession(conversation);
+      this.store.setShare(conversation.id, undefined);
+      this.notify("The links to this conversation no longer work.");
+    } catch (problem) {
+      if (!this.#isGone(conversation.id, problem)) this.notify(`The conversation is still shared. ${problem.message}`);
+    }
+  }
+
+  /** Removes somebody else's conversation from the list; the server keeps it. */
+  #forget({ id }) {
+    this.store.remove(id);
+    this.removed(id);
+  }
+
+  async #delete(row, conversation) {
+    const { id, title } = conversation;
     const sure = await this.confirm({
       heading: "Delete this conversation?",
       text: `“${title}” will be deleted from the server. This cannot be undone.`,
       action: "Delete",
     });
     if (!sure) return;
-    const neighbour = row.nextElementSibling ?? row.previousElementSibling;
+    const neighbor = row.nextElementSibling ?? row.previousElementSibling;
     try {
-      await deleteSession(id);
+      await deleteSession(conversation);
     } catch (problem) {
       if (problem.status !== 404) {
         this.notify(`The conversation could not be deleted. ${problem.message}`);
@@ -210,11 +258,11 @@ export class ConversationList {
     }
     this.store.remove(id);
     this.removed(id);
-    this.#rowOf(neighbour?.dataset.id)?.querySelector(".title").focus();
+    this.#rowOf(neighbor?.dataset.id)?.querySelector(".title").focus();
     this.notify("Conversation deleted.");
   }
 
-  /** Forgets a conversation the server no longer has, and says so. */
+  /** If the server no longer has the conversation, removes it from the list and tells the user. */
   #isGone(id, problem) {
     if (problem.status !== 404) return false;
     this.store.remove(id);

@@ -1,11 +1,12 @@
-// Make elements, icons and links.
+// Creates elements, icons and links.
 //
-// Invariant: strings become text, never markup, and an address becomes a link only
-// when it is absolute and http or https.
+// Invariant: strings become text, never markup. Only absolute http and https URLs
+// become links.
 
 /**
- * An element with attributes and children. An attribute whose value is a function is
- * a listener; `null`, `undefined` and `false` leave an attribute or a child out.
+ * Creates an element with attributes and children. An attribute whose value is a function
+ * becomes an event listener; attributes and children that are `null`, `undefined` or
+ * `false` are left out.
  */
 export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
@@ -18,7 +19,7 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
-/** A drawing from the list below; it is decoration, so it has no name of its own. */
+/** An icon from the list below; it is decorative, so it has no accessible name. */
 export function icon(name) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("class", "icon");
@@ -33,13 +34,13 @@ export function icon(name) {
   return svg;
 }
 
-/** A button with an icon; without `text` the label is for screen readers and the tooltip. */
+/** A button with an icon. Without `text`, the label is used for screen readers and as tooltip. */
 export function iconButton(name, label, attributes = {}, text = null) {
   const named = text ? {} : { "aria-label": label, title: label };
   return element("button", { type: "button", ...named, ...attributes }, icon(name), text && element("span", {}, text));
 }
 
-/** The address as a URL if a browser may follow it, else null. */
+/** The address as a URL if it is http or https, else null. */
 export function followable(address) {
   try {
     const url = new URL(address);
@@ -49,13 +50,13 @@ export function followable(address) {
   }
 }
 
-/** A link that opens beside the conversation, or the words alone when nothing can be opened. */
+/** A link that opens in a new tab, or plain text if the address cannot be opened. */
 export function bookLink(address, attributes, ...children) {
   if (!followable(address)) return element("span", attributes, ...children);
   return element("a", { ...attributes, href: address, target: "_blank", rel: "noopener" }, ...children);
 }
 
-/** Where a passage is, as a person would write it down: no text fragment, no `file://`. */
+/** The address of a passage for display: without the scheme and the text fragment. */
 export function readableAddress(address) {
   const bare = String(address ?? "").replace(/:~:.*$/, "").replace(/#$/, "").replace(/^(https?|file):\/\//, "");
   try {
@@ -65,7 +66,7 @@ export function readableAddress(address) {
   }
 }
 
-/** Lets the keyboard scroll an element, as long as there is something to scroll. */
+/** Makes an element scrollable by keyboard while its content overflows. */
 export function scrollable(frame, label) {
   new ResizeObserver(() => {
     const overflows = frame.scrollWidth > frame.clientWidth || frame.scrollHeight > frame.clientHeight;
@@ -96,6 +97,7 @@ const DRAWINGS = {
   absent: ["M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18z", "M8 12h8"],
   warning: ["M12 4L2.5 20h19z", "M12 10v4.5", "M12 17.3h.01"],
   unplugged: ["M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18z", "M12 8v5", "M12 16h.01"],
+  unlink: ["M4 4l16 16", "M13.5 6.7l.8-.9a4 4 0 0 1 5.7 5.6l-2 2", "M10.5 17.3l-.8.9a4 4 0 0 1-5.7-5.6l2-2"],
   link: ["M10 14a4 4 0 0 0 6 .4l3-3a4 4 0 0 0-5.7-5.7l-1 1", "M14 10a4 4 0 0 0-6-.4l-3 3a4 4 0 0 0 5.7 5.7l1-1"],
   rename: ["M4 20l1-4L16 5l3 3L8 19z", "M14 7l3 3"],
   remove: ["M5 7h14", "M10 7V4h4v3", "M7 7l1 13h8l1-13"],

@@ -1,7 +1,7 @@
-// Thumbs up or down for an answer, with a comment for who wants to leave one.
+// Thumbs up or down for an answer, with an optional comment.
 //
-// Invariant: the rating is sent with the first press; the comment is a second,
-// optional message with the same rating.
+// Invariant: the rating is sent when a thumb is pressed; a comment is sent separately,
+// with the same rating.
 
 import { sendFeedback } from "./api.js";
 import { element, iconButton } from "./elements.js";

@@ -1,19 +1,19 @@
-// Show an element beside another one, above everything else.
+// Shows an element next to another one, above everything else.
 //
-// Invariant: one floating element at a time, it stays inside the window, and Escape
-// or a press outside takes it away.
+// Invariant: only one floating element is shown at a time, it stays inside the window,
+// and Escape or a press outside closes it.
 
 const MARGIN = 12;
 const GAP = 8;
 let shown = null;
 
 /**
- * Shows `floating`, which is already in the document, beside `anchor`. `onHide` runs
- * once, with the reason, when it goes away.
+ * Shows `floating`, which is already in the document, next to `anchor`. `onHide` is
+ * called once, with the reason, when it is hidden.
  */
 export function show(floating, anchor, { onHide, sheet = false } = {}) {
   hide("replaced");
-  // The top layer is the only place no ancestor can clip; older browsers do without.
+  // In the top layer no ancestor can clip the element; older browsers do without it.
   if (floating.showPopover) {
     floating.setAttribute("popover", "manual");
     floating.showPopover();
@@ -29,7 +29,7 @@ export function show(floating, anchor, { onHide, sheet = false } = {}) {
   place();
 }
 
-/** Takes away what is shown, if anything. */
+/** Hides the element that is shown, if any. */
 export function hide(reason = "closed") {
   if (!shown) return;
   const { floating, onHide, cleanup } = shown;
@@ -39,14 +39,14 @@ export function hide(reason = "closed") {
   onHide?.(reason);
 }
 
-/** Whether this element is the one that is shown. */
+/** Whether this element is shown. */
 export function isShown(floating) {
   return shown?.floating === floating;
 }
 
 function onKey(event) {
   if (event.key !== "Escape") return;
-  // Whatever is below, such as the open list of conversations, keeps its Escape for later.
+  // The element below, such as the open sidebar, must not react to the same key press.
   event.stopPropagation();
   event.preventDefault();
   const { floating, anchor } = shown;
@@ -60,7 +60,7 @@ function onPress(event) {
 }
 
 function position(floating, anchor, sheet) {
-  // On a phone a card is a sheet at the bottom edge; the style sheet places it.
+  // On a phone, a card is a sheet at the bottom edge, placed by the style sheet.
   if (sheet && window.matchMedia("(max-width: 40rem)").matches) {
     floating.style.left = floating.style.top = "";
     return;

@@ -1,7 +1,7 @@
-// Turn the sentences of an answer into paragraphs, lists and code with their marks.
+// Turns the sentences of an answer into paragraphs, lists and code with citation marks.
 //
-// Invariant: only `sentence.html`, which the server sanitised, is ever parsed as HTML,
-// and even there nothing may load or lead outside http and https.
+// Invariant: only `sentence.html`, which the server sanitized, is parsed as HTML. Even
+// there, images are removed and only http and https links are kept.
 
 import { citationMark } from "./citation.js";
 import { element, followable, icon, iconButton, scrollable } from "./elements.js";
@@ -15,13 +15,13 @@ export class Prose {
     answers += 1;
     this.name = `answer-${answers}`;
     this.root = element("div", { class: "prose", "data-testid": "prose" });
-    // What a screen reader reads when a mark has the focus; a reference may point at hidden text.
+    // Screen readers read the quote when a mark has the focus; `aria-describedby` may point to hidden text.
     this.quotes = element("div", { hidden: true });
     this.element = element("div", { class: "prose-with-quotes" }, this.root, this.quotes);
     this.texts = [];
   }
 
-  /** Throws everything away; another draft follows. */
+  /** Removes everything, before another draft. */
   clear() {
     this.root.replaceChildren();
     this.quotes.replaceChildren();
@@ -33,7 +33,7 @@ export class Prose {
     return sentences.length === this.texts.length && sentences.every((sentence, index) => sentence.text === this.texts[index]);
   }
 
-  /** Appends a checked sentence and returns its words as they are read aloud. */
+  /** Appends a sentence and returns its text for screen readers. */
   add(sentence, citations, sources) {
     this.texts.push(sentence.text);
     const content = parse(sentence);
@@ -50,7 +50,7 @@ export class Prose {
     (isBlock ? placeForTail(words) : shown).append(...tail);
     this.#place(shown, isBlock, sentence.new_paragraph);
     if (isBlock) finishBlocks(words);
-    return sentence.supported ? spoken : `${spoken} (Not supported by the book.)`;
+    return sentence.verdict !== "unsupported" ? spoken : `${spoken} (Not supported by the book.)`;
   }
 
   #place(shown, isBlock, newParagraph) {
@@ -71,10 +71,10 @@ export class Prose {
         const source = sources.find((candidate) => candidate.chunk_id === citation.chunk_id);
         return citationMark(citation, source, this.#describe(citation));
       });
-    // The word joiner keeps a mark on the line of the word it follows; the note may have a line of its own.
+    // The word joiner keeps a mark on the same line as the word before it; the note may wrap.
     const tail = [];
     if (marks.length > 0) tail.push(element("span", { class: "marks" }, "\u2060", marks));
-    if (!sentence.supported) tail.push(" ", unsupportedNote());
+    if (sentence.verdict === "unsupported") tail.push(" ", unsupportedNote());
     return tail;
   }
 
@@ -99,11 +99,11 @@ function parse(sentence) {
   }
   template.innerHTML = sentence.html;
   const { content } = template;
-  // A paragraph alone is an inline sentence in its wrapping.
+  // A single paragraph is an inline sentence; unwrap it.
   if (content.children.length === 1 && content.firstElementChild.tagName === "P" && content.textContent.trim() === content.firstElementChild.textContent.trim()) {
     content.firstElementChild.replaceWith(...content.firstElementChild.childNodes);
   }
-  // The page may not load pictures from elsewhere; their description stands in.
+  // The page must not load images from other servers; show their descriptions instead.
   for (const picture of content.querySelectorAll("img")) picture.replaceWith(picture.alt);
   for (const link of content.querySelectorAll("a")) {
     if (followable(link.getAttribute("href"))) {
@@ -116,14 +116,14 @@ function parse(sentence) {
   return content;
 }
 
-/** Where the marks of a block go: the end of its last words, or below code and tables. */
+/** The element that gets the marks of a block: its last paragraph or list item, or the block itself for code and tables. */
 function placeForTail(words) {
   let last = words.lastElementChild;
   while (last && /^(UL|OL|BLOCKQUOTE)$/.test(last.tagName) && last.lastElementChild) last = last.lastElementChild;
   return last && /^(P|LI|H[1-6])$/.test(last.tagName) ? last : words;
 }
 
-/** Code can be copied; code and tables scroll, and by keyboard too when they are too wide. */
+/** Adds a copy button to code, and makes code and tables scrollable by keyboard. */
 function finishBlocks(words) {
   for (const code of words.querySelectorAll("pre")) {
     const frame = element("div", { class: "code" });
@@ -140,7 +140,7 @@ function finishBlocks(words) {
   }
 }
 
-/** Copies, and shows for a moment on the button that it worked. */
+/** Copies text, and briefly shows the result on the button. */
 export async function copyText(text, button) {
   let copied = true;
   try {
@@ -164,7 +164,7 @@ export async function copyText(text, button) {
   return copied;
 }
 
-/** The clipboard is closed to pages without https; a selected text area still works. */
+/** Pages without https cannot use the clipboard API; copying from a selected text area still works. */
 function copyTheOldWay(text) {
   const area = element("textarea", { class: "visually-hidden", "aria-hidden": "true", tabindex: "-1" });
   const focused = document.activeElement;

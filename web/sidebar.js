@@ -1,7 +1,7 @@
-// The sidebar on narrow screens: a drawer over the page.
+// The sidebar on narrow screens: a drawer above the page.
 //
-// Invariant: exactly one of drawer and page can be reached, by any means, while the
-// screen is narrow; both while it is wide.
+// Invariant: on a narrow screen, either the drawer or the page is interactive, never both;
+// on a wide screen, both are.
 
 const NARROW = window.matchMedia("(max-width: 56rem)");
 

@@ -1,10 +1,10 @@
-// Light or dark, decided before the first paint.
+// Applies the light or dark theme before the first paint.
 //
-// A classic script in the head on purpose: a module would run after the page was
-// painted once in the wrong colours.
+// This is deliberately a classic script in the head: a module would run after the page
+// was painted once in the wrong colors.
 //
-// Invariant: `html[data-theme]` is always `light` or `dark`; the reader's choice,
-// which may also be `system`, is in `html[data-theme-choice]`.
+// Invariant: `html[data-theme]` is always `light` or `dark`; the user's choice, which
+// may also be `system`, is in `html[data-theme-choice]`.
 (function () {
   "use strict";
 
@@ -16,7 +16,7 @@
     try {
       return window.localStorage.getItem(KEY);
     } catch {
-      return null; // Storage may be forbidden; the system's preference is a fine default.
+      return null; // Storage may be blocked; then the system's preference is used.
     }
   }
 
@@ -35,13 +35,13 @@
 
   window.docentTheme = {
     choice,
-    /** Moves on to the next choice and remembers it. */
+    /** Switches to the next theme and stores the choice. */
     next() {
       const following = CHOICES[(CHOICES.indexOf(choice()) + 1) % CHOICES.length];
       try {
         window.localStorage.setItem(KEY, following);
       } catch {
-        // Then the choice lasts as long as the page.
+        // Storage is blocked; the choice lasts until the page is closed.
       }
       apply(following);
       return following;

@@ -1,39 +1,39 @@
-// The widget: ask the book from any page of it.
+// The widget: asks questions from any page of the book's website.
 //
-// An author adds one tag, and readers get a button, a panel, and "Ask about this" for
-// whatever they select:
+// The author adds one tag. Users get a button, a panel, and "Ask about this" for selected
+// text:
 //
 //   <script src="https://docent.example/widget.js" data-title="Ask the handbook" defer></script>
 //
 // Attributes, all optional:
-//   data-api          where Docent is; without it, where this script came from
-//   data-title        the name of the panel and its button; "Ask the book"
-//   data-placeholder  the words in the empty question box
-//   data-book         search this one of several books only
-//   data-module       search this part of the book only
+//   data-api          URL of the Docent server; defaults to where this script was loaded from
+//   data-title        title of the panel and its button; defaults to "Ask the book"
+//   data-placeholder  placeholder of the question box
+//   data-book         search only this book, if there are several
+//   data-module       search only this module of the book
 //   data-position     right (default) or left
 //   data-theme        auto (default: html[data-theme], then the system), light or dark
-//   data-accent       a colour; the same as --docent-accent
-//   data-key          an access key. Everybody who opens the page can read it.
+//   data-accent       accent color; same as --docent-accent
+//   data-key          an API key; everyone who opens the page can read it
 //
-// Variables an author may set on :root, or anything above the widget:
-//   --docent-accent         buttons and links; what is written on it is chosen to be readable
-//   --docent-font           everything
-//   --docent-reading-font   answers; without it --docent-font, without that a serif
-//   --docent-background     the panel; set --docent-text along with it
-//   --docent-text           words in the panel
-//   --docent-radius         the panel's corners (16px)
-//   --docent-width          the panel's width (400px)
-//   --docent-height         its height, at most (640px)
-//   --docent-offset         the distance from the window's edges (20px)
-//   --docent-layer          its z-index (2147483000)
+// CSS variables that the author may set on :root or any ancestor of the widget:
+//   --docent-accent         buttons and links; the text color on it is chosen automatically
+//   --docent-font           font of the widget
+//   --docent-reading-font   font of answers; defaults to --docent-font, or else a serif
+//   --docent-background     background of the panel; also set --docent-text
+//   --docent-text           text color of the panel
+//   --docent-radius         corner radius of the panel (16px)
+//   --docent-width          width of the panel (400px)
+//   --docent-height         maximum height of the panel (640px)
+//   --docent-offset         distance from the edges of the window (20px)
+//   --docent-layer          z-index of the widget (2147483000)
 //
 // From scripts: Docent.open(), Docent.close(), Docent.ask("What is …?").
 //
-// One file, because it runs on foreign pages where nothing else of ours can be loaded.
+// It is a single file, because other sites' pages may not be able to load more.
 //
-// Invariant: whatever the page around it is like, the widget never throws there, leaks
-// no style into it, and takes none from it but the variables above.
+// Invariant: on any page, the widget never throws, leaks no styles into the page, and takes
+// no styles from it except the variables above.
 (function () {
   "use strict";
   if (window.Docent?.ask) return;
@@ -41,11 +41,13 @@
   const script = document.currentScript ?? [...document.querySelectorAll("script[src]")].findLast?.((one) => /\/widget\.js([?#]|$)/.test(one.src));
   const settings = script?.dataset ?? {};
   const NARROW = "(max-width: 480px)";
-  const LIMIT = 1000;
+  const LIMIT = 8000;
+  // Sections with a lower similarity are not shown as nearest; the server leaves them out too.
+  const NEAR = 0.05;
   const SCOPES = { selection: "From your selection", section: "From this section", book: "From the whole book" };
-  const PROGRESS = { retrieving: "Searching the book", generating: "Writing, and checking every sentence" };
+  const PROGRESS = { retrieving: "Searching the book", generating: "Writing the answer and checking every sentence" };
 
-  // Pixels throughout: `rem` would be the size of the page's letters, not ours.
+  // Sizes are in pixels, because `rem` depends on the font size of the page.
   const STYLE = `
     :host { all: initial;
       --accent: var(--docent-accent, #0f6a5b); --surface: var(--docent-background, #ffffff); --text: var(--docent-text, #211f1b);
@@ -142,7 +144,7 @@
     down: ["M7 13V4H4v9z", "M7 13l4 8a2.5 2.5 0 0 0 2.5-2.5V15h5a2 2 0 0 0 2-2.3l-1.2-7A2 2 0 0 0 17.3 4H7"],
   };
 
-  // Making things. Strings become text; only a sentence's sanitised HTML is parsed.
+  // Creating elements. Strings become text; only a sentence's sanitized HTML is parsed.
 
   function element(name, attributes, ...children) {
     const made = document.createElement(name);
@@ -178,7 +180,7 @@
     }
   }
 
-  /** A link, or its words. On the book's own site it stays in this tab, where the conversation goes on. */
+  /** A link, or plain text. Links within the site stay in this tab, where the conversation continues. */
   function bookLink(url, text) {
     if (!followable(url)) return element("span", {}, text);
     const elsewhere = new URL(url).origin !== location.origin;
@@ -187,12 +189,12 @@
 
   const address = (url) => String(url ?? "").replace(/:~:.*$/, "").replace(/^(https?|file):\/\//, "");
 
-  // A page may demand that parsed HTML comes from a named policy.
+  // A page may require that parsed HTML comes from a named policy (Trusted Types).
   let policy = { createHTML: (text) => text };
   try {
     policy = window.trustedTypes?.createPolicy("docent-widget", policy) ?? policy;
   } catch {
-    // The page allows no policy of ours; sentences are then shown as text.
+    // The page does not allow this policy; sentences are then shown as text.
   }
 
   function parseSentence(sentence) {
@@ -223,18 +225,19 @@
   async function send(method, path, body, signal) {
     const headers = body === undefined ? {} : { "Content-Type": "application/json" };
     if (settings.key) headers.Authorization = `Bearer ${settings.key}`;
+    if (session) headers["X-Docent-Session-Key"] = session.key;
     const sent = body === undefined ? undefined : JSON.stringify(body);
     let response;
     try {
       response = await fetch(new URL(`api/v1/${path}`, base), { method, headers, signal, body: sent, credentials: "omit" });
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw { message: "Docent cannot be reached just now." };
+      throw { message: "Docent cannot be reached right now." };
     }
     if (response.ok) return response;
     const told = await response.json().catch(() => ({}));
     throw {
-      message: told.message || `The server answered with an error (${response.status}).`,
+      message: told.message || `The server returned an error (${response.status}).`,
       status: response.status,
       retryAfter: Number.parseInt(response.headers.get("retry-after") ?? "", 10) || 0,
     };
@@ -242,7 +245,7 @@
 
   async function stream(body, onEvent, signal) {
     const response = await send("POST", "ask", { ...body, stream: true, html: true }, signal);
-    // A proxy may have gathered the stream into one piece.
+    // A proxy may have turned the stream into one response.
     if ((response.headers.get("content-type") ?? "").includes("application/json")) return onEvent("done", await response.json());
     const reader = response.body.getReader();
     const decoder = new TextDecoder();
@@ -264,7 +267,7 @@
     }
   }
 
-  // What this tab remembers, so that the conversation goes on from page to page.
+  // State stored for this tab, so that the conversation continues from page to page.
 
   const memory = {
     get: (name) => {
@@ -279,7 +282,7 @@
         if (value) sessionStorage.setItem(`docent.${name}:${base}`, value);
         else sessionStorage.removeItem(`docent.${name}:${base}`);
       } catch {
-        // Then every page starts anew.
+        // Storage is blocked; every page starts a new conversation.
       }
     },
   };
@@ -290,7 +293,7 @@
   const placeholder = settings.placeholder || "Ask a question";
   const host = document.createElement("docent-widget");
   const shadow = host.attachShadow({ mode: "open" });
-  let session = memory.get("session");
+  let session = rememberedSession();
   let restored = false;
   let answering = null;
   let selection = null;
@@ -339,7 +342,7 @@
     panel.hidden = true;
     launcher.setAttribute("aria-expanded", "false");
     memory.set("open", null);
-    // Back to where the reader was, unless that is gone or was nowhere in particular.
+    // Return the focus to where it was, or to the launcher if that element is gone.
     const back = opener && opener !== document.body && opener.isConnected && opener !== askSelection && !panel.contains(opener) ? opener : launcher;
     back.focus();
   }
@@ -348,7 +351,7 @@
     open();
     question.value = String(text ?? "");
     measure();
-    // While another answer is being written the question waits in the box.
+    // While another answer is being written, the question stays in the box.
     submit(question.value);
   }
 
@@ -366,7 +369,7 @@
     const reachable = (root) => [...root.querySelectorAll("button, a[href], textarea, [tabindex='0']")].filter((one) => one.getClientRects().length > 0);
     const active = shadow.activeElement;
     const inCard = shownCard?.card.contains(active);
-    // From a mark into its card, and from the card's ends back to the mark.
+    // Tab moves from a mark into its card, and from either end of the card back to the mark.
     if (shownCard && active === shownCard.mark && !event.shiftKey) {
       event.preventDefault();
       reachable(shownCard.card)[0].focus();
@@ -412,7 +415,7 @@
     answer(turn);
   }
 
-  /** Scrolls the thread alone; `scrollIntoView` would move the page behind it too. */
+  /** Scrolls only the thread; `scrollIntoView` would also scroll the page behind it. */
   function scrollTo(turn) {
     thread.scrollTop += turn.getBoundingClientRect().top - thread.getBoundingClientRect().top;
   }
@@ -423,9 +426,8 @@
     setBusy(true);
     turn.begin();
     try {
-      session ??= (await (await send("POST", "sessions", {}, mine.signal)).json()).session_id;
-      memory.set("session", session);
-      const asked = { query: turn.query, session_id: session, book: settings.book || undefined, module: settings.module || undefined, selection: turn.selection ?? undefined };
+      session ??= await beginSession(mine.signal);
+      const asked = { query: turn.query, session_id: session.id, book: settings.book || undefined, module: settings.module || undefined, selection: turn.selection ?? undefined };
       await stream(asked, (event, data) => answering === mine && turn.receive(event, data), mine.signal);
     } catch (problem) {
       if (problem.status === 404) forgetSession();
@@ -443,6 +445,22 @@
     sendButton.hidden = busy;
     stopButton.hidden = !busy;
     if (focused) (busy ? stopButton : question).focus();
+  }
+
+  /** Creates a conversation and stores its key, without which it cannot be opened. */
+  async function beginSession(signal) {
+    const begun = await (await send("POST", "sessions", {}, signal)).json();
+    memory.set("session", JSON.stringify({ id: begun.session_id, key: begun.session_key }));
+    return rememberedSession() ?? { id: begun.session_id, key: begun.session_key };
+  }
+
+  function rememberedSession() {
+    try {
+      const { id, key } = JSON.parse(memory.get("session"));
+      return id && key ? { id, key } : null;
+    } catch {
+      return null;
+    }
   }
 
   function forgetSession() {
@@ -463,7 +481,7 @@
 
   async function welcome() {
     const list = element("ul", {});
-    thread.append(element("div", { class: "welcome" }, element("p", {}, "Answers come from this book and nowhere else, with the words they rest on."), list));
+    thread.append(element("div", { class: "welcome" }, element("p", {}, "Answers come only from this book and cite the words that support them."), list));
     try {
       const { questions } = await (await send("GET", "suggestions?limit=3")).json();
       list.append(...questions.map((text) => element("li", {}, element("button", { type: "button", "data-testid": "widget-suggestion", click: () => {
@@ -471,19 +489,19 @@
         submit(text);
       } }, text))));
     } catch {
-      // One can ask without suggestions.
+      // Suggestions are optional.
     }
   }
 
-  /** Shows the conversation this tab began on an earlier page. */
+  /** Shows the conversation that was started in this tab on an earlier page. */
   async function restore() {
     restored = true;
     if (session) {
       try {
         const asked = session;
-        const stored = await (await send("GET", `sessions/${encodeURIComponent(asked)}?html=true`)).json();
-        if (session !== asked) return; // The reader has begun another one meanwhile.
-        // What was said before is there to be read, not to be read out.
+        const stored = await (await send("GET", `sessions/${encodeURIComponent(asked.id)}?html=true&limit=20`)).json();
+        if (session !== asked) return; // The user has started another one in the meantime.
+        // Screen readers should not announce earlier turns.
         thread.setAttribute("aria-live", "off");
         const before = stored.turns.map(({ query, response }) => {
           const turn = new Turn(query, null);
@@ -553,9 +571,9 @@
       const marks = sentence.citations.map((id) => citations.find((citation) => citation.id === id)).filter(Boolean).map((citation) => this.mark(citation));
       const words = element(block ? "div" : "span", { class: "words" }, content);
       const tail = [marks.length > 0 && element("span", { class: "marks" }, "\u2060", marks)];
-      if (!sentence.supported) tail.push(" ", element("span", { class: "unsupported", "data-testid": "widget-unsupported" }, "not supported by the book"));
+      if (sentence.verdict === "unsupported") tail.push(" ", element("span", { class: "unsupported", "data-testid": "widget-unsupported" }, "not supported by the book"));
       const shown = element(block ? "div" : "span", { class: "sentence", "data-testid": "widget-sentence", "data-supported": String(sentence.supported) }, words);
-      // The marks of a list stand after its last item's words.
+      // The marks of a list go into its last item.
       (words.querySelector(":scope > :is(ul, ol):last-child > li:last-child") ?? shown).append(...tail.filter(Boolean));
       const last = this.prose.lastElementChild;
       if (block) this.prose.append(shown);
@@ -582,16 +600,19 @@
 
     finish(response) {
       this.sources = response.sources ?? this.sources;
-      const abstained = !response.grounded && response.sentences.length === 0;
+      const stopped = response.kind === "stopped";
+      const abstained = !stopped && !response.grounded && response.sentences.length === 0;
       if (abstained || response.sentences.map((one) => one.text).join("\n") !== this.texts.join("\n")) {
         this.clear();
         for (const sentence of response.sentences) this.add(sentence, response.citations);
       }
       this.progress.hidden = true;
+      if (stopped) return this.failed({ message: "Stopped before the end." });
       const badge = (text, testid, warn) => element("span", { class: warn ? "badge warn" : "badge", "data-testid": testid }, text);
       this.badges.replaceChildren(
         ...[
-          response.grounded ? badge(SCOPES[response.scope] ?? SCOPES.book, "widget-scope") : badge("Not in the book", "widget-badge"),
+          response.grounded && badge(SCOPES[response.scope] ?? SCOPES.book, "widget-scope"),
+          !response.grounded && response.kind !== "conversation" && badge("Not in the book", "widget-badge"),
           response.grounded && response.confidence !== "high" && badge("Loosely related", "widget-badge", true),
           response.degraded && badge("Answered without the model", "widget-badge", true),
         ].filter(Boolean),
@@ -600,7 +621,8 @@
     }
 
     nearest(response) {
-      const near = this.sources.filter((one, index) => this.sources.findIndex((other) => other.url === one.url) === index).slice(0, 3);
+      const isNear = (one, index) => Number(one.similarity_score) >= NEAR && this.sources.findIndex((other) => other.url === one.url) === index;
+      const near = this.sources.filter(isNear).slice(0, 3);
       const said = (response.answer ?? "").split(/\n\s*\n/)[0].trim() || "I don't have information about that in the book content.";
       const items = near.map((one) => element("li", {}, bookLink(one.url, one.breadcrumb.split(" > ").join(" › ")), element("span", { class: "address" }, `${address(one.url)} · similarity ${Number(one.similarity_score).toFixed(2)}`)));
       return [element("p", {}, said), ...(items.length > 0 ? [element("h3", {}, "The nearest sections"), element("ol", { class: "nearest", "data-testid": "widget-nearest" }, items)] : [])];
@@ -642,7 +664,7 @@
     }
   }
 
-  // The card with the quoted words. It lies over the thread, at the end the mark is not.
+  // The card with the quoted words. It covers the top or bottom of the thread, away from the mark.
 
   let timer = null;
 
@@ -689,7 +711,7 @@
     delete mark.dataset.closing;
   }
 
-  /** The words before and after the quote; offsets count UTF-8 bytes. */
+  /** The text before and after the quote; offsets count UTF-8 bytes. */
   function surroundings(citation, source) {
     const bytes = new TextEncoder().encode(source?.content ?? "");
     const text = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
@@ -698,7 +720,7 @@
     return [before.length > 160 ? `… ${before.slice(-160).replace(/^\S*\s/, "")}` : before, after.length > 160 ? `${after.slice(0, 160).replace(/\s\S*$/, "")} …` : after];
   }
 
-  // Asking about what is selected on the page.
+  // Asking about selected text.
 
   function selectedText() {
     const chosen = window.getSelection();
@@ -733,7 +755,7 @@
     if (!chosen) return;
     open();
     setSelection({ text: chosen.text, url: location.href });
-    // A box that already has the focus would leave the caret in the page's selection.
+    // If the box already had the focus, the caret would stay in the page's selection.
     question.blur();
     question.focus();
   }
@@ -741,7 +763,7 @@
   function setSelection(chosen) {
     selection = chosen;
     chip.hidden = !chosen;
-    question.placeholder = chosen ? "Ask about the selected words" : placeholder;
+    question.placeholder = chosen ? "Ask about the selected text" : placeholder;
     if (!chosen) return;
     chip.replaceChildren(
       element("q", {}, chosen.text),
@@ -762,13 +784,13 @@
     window.addEventListener("scroll", () => !askSelection.hidden && offerSelection(), { passive: true, capture: true });
   }
 
-  // Colours.
+  // Colors.
 
   function applyTheme() {
     const wished = /^(light|dark)$/.test(settings.theme ?? "") ? settings.theme : document.documentElement.dataset.theme;
     const system = window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
     host.dataset.theme = /^(light|dark)$/.test(wished ?? "") ? wished : system;
-    // The accent is the author's to choose, so what can be read on it is computed.
+    // The author chooses the accent color, so a readable text color is computed.
     const accent = luminance(launcher, "backgroundColor");
     const surface = luminance(panel, "backgroundColor");
     host.style.setProperty("--on-accent", accent === null || accent < 0.3 ? "#ffffff" : "#10201c");
@@ -786,7 +808,7 @@
     return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
   }
 
-  // Moving in.
+  // Adding the widget to the page.
 
   function dress() {
     try {
@@ -810,10 +832,10 @@
       window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyTheme);
       window.matchMedia(NARROW).addEventListener("change", (narrow) => panel.setAttribute("aria-modal", String(narrow.matches)));
       watchSelection();
-      // The panel stays open from page to page, but a phone's reader wants the page first.
+      // The panel stays open from page to page, except on phones, where it would cover the page.
       if (memory.get("open") && !window.matchMedia(NARROW).matches) open(false);
     } catch (error) {
-      console.warn("Docent's widget could not start.", error);
+      console.warn("The Docent widget failed to start.", error);
     }
   }
 

@@ -1,6 +1,6 @@
-// The part of a Docusaurus configuration that adds Docent; keep the rest of yours.
+// Add this `scripts` entry to your own Docusaurus configuration.
 //
-// Docusaurus copies every other key of a `scripts` entry to the tag as an attribute.
+// Docusaurus copies the other keys of an entry to the script tag as attributes.
 export default {
   scripts: [
     {

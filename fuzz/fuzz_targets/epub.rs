@@ -2,15 +2,15 @@
 
 use std::io::{Cursor, Write};
 
-use docent_core::layout::Layout;
-use docent_core::parse::epub::parse_epub;
+use docent_parse::layout::Layout;
+use docent_parse::epub::parse_epub;
 use zip::CompressionMethod::Stored;
 use zip::write::SimpleFileOptions;
 
 const CONTAINER: &[u8] = b"<container><rootfile full-path=\"book.opf\"/></container>";
 
-// Noise hardly ever is an archive whose sums are right, so most of it is put into one here:
-// the package, the two tables of contents and a page, with `=====` between them.
+// Random bytes are hardly ever an archive with correct checksums, so most inputs are packed into one here:
+// the package file, the two tables of contents and a page, separated by `=====`.
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let site = docent_fuzz::site(Layout::Plain);
     parse_epub("a.epub", bytes, &site);

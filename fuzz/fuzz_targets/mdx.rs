@@ -1,5 +1,5 @@
 #![no_main]
 
-use docent_core::layout::Layout;
+use docent_parse::layout::Layout;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| docent_fuzz::page("a.mdx", Layout::Docusaurus, bytes));

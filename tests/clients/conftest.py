@@ -1,4 +1,4 @@
-"""Where the servers are: `crates/docent/tests/clients.rs` starts them and says so."""
+"""The addresses of the servers, which `crates/docent/tests/clients.rs` starts."""
 
 import os
 
@@ -7,19 +7,19 @@ import pytest
 
 @pytest.fixture
 def url() -> str:
-    """A server without keys and limits, as `http://127.0.0.1:PORT`."""
+    """A server without keys and limits: `http://127.0.0.1:PORT`."""
     return os.environ["DOCENT_TEST_URL"]
 
 
 @pytest.fixture
 def locked_url() -> str:
-    """A server that takes one key."""
+    """A server that requires a key."""
     return os.environ["DOCENT_TEST_LOCKED_URL"]
 
 
 @pytest.fixture
 def key() -> str:
-    """The key of the locked server."""
+    """The key of the server that requires one."""
     return os.environ["DOCENT_TEST_KEY"]
 
 

@@ -1,7 +1,7 @@
 """The official `mcp` package against `docent mcp` on stdio and `docent serve` at `/mcp`.
 
-Each test runs over both transports, and on each with the handshake that older clients
-make and with the probe that newer ones make first. The book has 120 pages.
+Each test runs over both transports, and on each with the handshake of older clients and
+with the probe that newer ones send first. The book has 120 pages.
 """
 
 import os
@@ -22,7 +22,7 @@ QUESTION = "What does gearbox 42 need?"
 def server(transport):
     if transport == "http":
         return os.environ["DOCENT_TEST_URL"] + "/mcp"
-    # The package starts the program with these and little else.
+    # The package starts the program with these variables and few others.
     home = os.environ["DOCENT_TEST_HOME"]
     environment = {"HOME": home, "DOCENT_DATA_DIR": f"{home}/data", "DOCENT_EMBEDDER__KIND": "none"}
     program = os.environ["DOCENT_TEST_PROGRAM"]
@@ -36,7 +36,7 @@ def transport(request):
 
 @pytest.fixture(params=["legacy", "auto"])
 def connect(request, transport):
-    """Opens a connection; a fixture cannot, as its scope must end in the task it began in."""
+    """Opens a connection; a fixture cannot, because its scope must end in the task that began it."""
 
     @asynccontextmanager
     async def opened():
@@ -47,7 +47,7 @@ def connect(request, transport):
 
 
 async def called(client, tool, **arguments):
-    """The result of a tool, its object checked against the schema the tool was listed with."""
+    """Calls a tool and checks its result against the schema that the tool was listed with."""
     result = await client.call_tool(tool, arguments)
     words = "\n".join(content.text for content in result.content)
     if not result.is_error:
@@ -56,7 +56,7 @@ async def called(client, tool, **arguments):
     return result, words
 
 
-async def test_the_server_says_who_it_is_and_what_it_can(connect):
+async def test_the_server_reports_its_name_and_capabilities(connect):
     async with connect() as client:
         assert client.server_info.name == "docent"
         assert client.server_info.version
@@ -66,7 +66,7 @@ async def test_the_server_says_who_it_is_and_what_it_can(connect):
         assert "ask_book" in client.instructions
 
 
-async def test_the_tools_are_described(connect):
+async def test_tools_have_descriptions_and_schemas(connect):
     async with connect() as client:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == ["search_book", "ask_book", "read_page"]
@@ -78,7 +78,7 @@ async def test_the_tools_are_described(connect):
             assert tool.input_schema["type"] == "object"
 
 
-async def test_a_passage_leads_to_its_page(connect):
+async def test_the_page_of_a_passage_can_be_read(connect):
     async with connect() as client:
         result, words = await called(client, "search_book", query="gearbox 42", top_k=3)
         assert not result.is_error
@@ -93,7 +93,7 @@ async def test_a_passage_leads_to_its_page(connect):
             assert read.structured_content["page_title"] == "Gearbox 42"
 
 
-async def test_a_question_is_answered_with_its_citations(connect):
+async def test_a_question_is_answered_with_citations(connect):
     async with connect() as client:
         result, words = await called(client, "ask_book", question=QUESTION)
         assert not result.is_error
@@ -103,7 +103,7 @@ async def test_a_question_is_answered_with_its_citations(connect):
         assert any("gearbox-042" in citation["url"] for citation in answer["citations"])
 
 
-async def test_what_the_book_does_not_cover_is_no_error(connect):
+async def test_an_abstention_is_not_an_error(connect):
     async with connect() as client:
         result, words = await called(client, "ask_book", question="Who painted the Mona Lisa?")
         assert not result.is_error
@@ -121,19 +121,19 @@ async def test_what_the_book_does_not_cover_is_no_error(connect):
         ("search_book", {"query": "gearbox", "top_k": "many"}, "invalid"),
         ("search_book", {"query": "gearbox", "colour": "red"}, "colour"),
         ("search_book", {"query": "gearbox", "module": "workship"}, "workshop"),
-        ("ask_book", {"question": "x" * 1001}, "1000"),
+        ("ask_book", {"question": "x" * 8001}, "8000"),
         ("ask_book", {"query": "gearbox"}, "query"),
         ("read_page", {"page": "workshop/gearbox-42.md"}, "gearbox-042.md"),
         ("write_page", {}, "write_page"),
     ],
 )
-async def test_wrong_arguments_come_back_as_an_error_of_the_tool(connect, tool, arguments, reason):
+async def test_invalid_arguments_are_returned_as_a_tool_error(connect, tool, arguments, reason):
     async with connect() as client:
-        # The session's own method: the client's would check the arguments itself.
+        # Call the session directly: the client would validate the arguments itself.
         result = await client.session.call_tool(tool, arguments)
         assert result.is_error
         assert reason in result.content[0].text
-        # The connection is none the worse for it.
+        # The connection still works.
         assert (await client.list_tools()).tools
 
 
@@ -166,7 +166,7 @@ async def test_a_listed_page_can_be_read(connect):
         assert "nowhere" in caught.value.message
 
 
-async def test_the_template_makes_an_address_that_can_be_read(connect):
+async def test_the_resource_template_gives_a_readable_uri(connect):
     async with connect() as client:
         [template] = (await client.list_resource_templates()).resource_templates
         address = template.uri_template.replace("{document_id}", "workshop%2Fgearbox-007.md")
@@ -174,7 +174,7 @@ async def test_the_template_makes_an_address_that_can_be_read(connect):
         assert contents.text.startswith("# Gearbox 7\n")
 
 
-async def test_the_prompt_carries_the_question(connect):
+async def test_the_prompt_contains_the_question(connect):
     async with connect() as client:
         [prompt] = (await client.list_prompts()).prompts
         assert [(argument.name, argument.required) for argument in prompt.arguments] == [("question", True)]
@@ -197,7 +197,7 @@ async def test_clients_do_not_disturb_each_other(connect):
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_locked_server_wants_its_key(locked_url, key, mode):
+async def test_a_server_with_keys_requires_one(locked_url, key, mode):
     address = f"{locked_url}/mcp"
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as keyed:
         async with Client(streamable_http_client(address, http_client=keyed), mode=mode) as client:
@@ -205,7 +205,7 @@ async def test_a_locked_server_wants_its_key(locked_url, key, mode):
     with pytest.raises(Exception) as caught:
         async with Client(address, mode=mode, read_timeout_seconds=30):
             pass
-    # The transport's tasks may have wrapped it.
+    # The transport's tasks may have wrapped the error.
     refusal = caught.value
     while isinstance(refusal, BaseExceptionGroup):
         [refusal] = refusal.exceptions

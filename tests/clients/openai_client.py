@@ -1,6 +1,6 @@
 """The official `openai` package against `docent serve`.
 
-The book is the sample book; nothing here knows how the server is made.
+The book is the sample book; the tests use only the public API.
 """
 
 import openai
@@ -18,19 +18,19 @@ def client(url):
 
 @pytest.fixture
 def locked(locked_url, key):
-    """May ask three questions a minute."""
+    """May ask three questions per minute."""
     return OpenAI(base_url=f"{locked_url}/v1", api_key=key, max_retries=0, timeout=30)
 
 
 def ask(client, *messages, **options):
-    """A chat of alternating messages, the reader's first."""
+    """Sends a chat of alternating messages, starting with the user's."""
     roles = ["user", "assistant"]
     chat = [{"role": roles[place % 2], "content": text} for place, text in enumerate(messages)]
     return client.chat.completions.create(model="docent", messages=chat, **options)
 
 
 def marks(content, annotations):
-    """The words each citation points at, with where it leads."""
+    """The text that each citation marks, with the citation."""
     found = []
     for annotation in annotations:
         citation = annotation.url_citation
@@ -40,13 +40,13 @@ def marks(content, annotations):
     return found
 
 
-def test_the_book_is_the_only_model(client):
+def test_docent_is_the_only_model(client):
     models = client.models.list()
     assert [model.id for model in models] == ["docent"]
     assert models.data[0].object == "model"
 
 
-def test_an_answer_points_at_its_citations(client):
+def test_an_answer_has_citation_annotations(client):
     completion = ask(client, QUESTION)
     assert completion.object == "chat.completion"
     assert completion.model == "docent"
@@ -60,7 +60,7 @@ def test_an_answer_points_at_its_citations(client):
     for mark, citation in found:
         assert mark.startswith("[") and citation.url in mark, mark
         assert citation.title
-    # No two annotations share their words.
+    # Annotations do not overlap.
     ends = sorted((citation.start_index, citation.end_index) for _, citation in found)
     assert all(before[1] <= after[0] for before, after in zip(ends, ends[1:]))
     assert completion.usage.total_tokens == (
@@ -68,7 +68,7 @@ def test_an_answer_points_at_its_citations(client):
     )
 
 
-def test_a_streamed_answer_is_the_whole_answer_in_pieces(client):
+def test_a_streamed_answer_equals_the_whole_answer(client):
     whole = ask(client, QUESTION).choices[0].message
     chunks = list(ask(client, QUESTION, stream=True, stream_options={"include_usage": True}))
     assert len({chunk.id for chunk in chunks}) == 1
@@ -81,17 +81,17 @@ def test_a_streamed_answer_is_the_whole_answer_in_pieces(client):
     assert [chunk.choices[0].finish_reason for chunk in pieces if chunk.choices[0].finish_reason] == ["stop"]
     content = "".join(chunk.choices[0].delta.content or "" for chunk in pieces)
     assert content == whole.content
-    # The package has no type for annotations of a delta; they come as they were sent.
+    # The package has no type for annotations of a delta, so compare them as sent.
     sent = pieces[-1].choices[0].delta.annotations
     assert sent == [annotation.model_dump() for annotation in whole.annotations]
 
 
-def test_without_being_asked_a_stream_does_not_say_what_it_cost(client):
+def test_a_stream_reports_usage_only_on_request(client):
     chunks = list(ask(client, QUESTION, stream=True))
     assert all(chunk.choices and chunk.usage is None for chunk in chunks)
 
 
-def test_a_follow_up_is_understood_from_the_messages_before_it(client):
+def test_a_follow_up_uses_the_messages_before_it(client):
     question = "What is Isaac Sim?"
     first = ask(client, question).choices[0].message.content
     alone = ask(client, "What does it need to run?").choices[0].message
@@ -101,7 +101,7 @@ def test_a_follow_up_is_understood_from_the_messages_before_it(client):
     assert after.annotations
 
 
-def test_parts_of_a_message_and_settings_of_a_model_are_taken(client):
+def test_content_parts_and_model_parameters_are_accepted(client):
     completion = client.chat.completions.create(
         model="gpt-4o-mini",
         temperature=0.2,
@@ -115,7 +115,7 @@ def test_parts_of_a_message_and_settings_of_a_model_are_taken(client):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_the_book_does_not_cover_is_not_answered(client, stream):
+def test_an_uncovered_question_is_not_answered(client, stream):
     if stream:
         chunks = list(ask(client, STRANGE, stream=True))
         content = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
@@ -133,32 +133,32 @@ def test_what_the_book_does_not_cover_is_not_answered(client, stream):
     [
         [],
         [{"role": "user", "content": "   "}],
-        [{"role": "user", "content": "x" * 1001}],
+        [{"role": "user", "content": "x" * 8001}],
         [{"role": "user", "content": 5}],
         [{"role": "assistant", "content": "I was not asked."}],
         [{"role": "robot", "content": "Beep."}, {"role": "user", "content": QUESTION}],
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_is_no_chat_is_a_bad_request(client, messages, stream):
+def test_an_invalid_chat_is_a_bad_request(client, messages, stream):
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(model="docent", messages=messages, stream=stream)
     assert caught.value.status_code == 400
     assert caught.value.request_id
 
 
-def test_what_is_too_long_is_refused(client):
+def test_a_question_that_is_too_long_is_rejected(client):
     with pytest.raises(openai.APIStatusError) as caught:
         ask(client, "x" * 100_000)
     assert caught.value.status_code == 413
 
 
-def test_what_is_not_there_is_not_found(client):
+def test_an_unsupported_route_is_not_found(client):
     with pytest.raises(openai.NotFoundError):
         client.embeddings.create(model="docent", input="x", encoding_format="float")
 
 
-def test_a_wrong_key_is_refused(locked_url):
+def test_a_wrong_key_is_rejected(locked_url):
     stranger = OpenAI(base_url=f"{locked_url}/v1", api_key="wrong", max_retries=0)
     with pytest.raises(openai.AuthenticationError):
         stranger.models.list()
@@ -166,11 +166,11 @@ def test_a_wrong_key_is_refused(locked_url):
         ask(stranger, QUESTION)
 
 
-def test_who_asks_too_much_is_told_when_to_ask_again(locked):
+def test_rate_limited_clients_get_retry_after(locked):
     for _ in range(3):
         assert ask(locked, QUESTION).choices
     with pytest.raises(openai.RateLimitError) as caught:
         ask(locked, QUESTION)
     assert 1 <= int(caught.value.response.headers["retry-after"]) <= 60
-    # What costs next to nothing is not counted.
+    # Cheap requests are not counted.
     assert locked.models.list().data

@@ -1,11 +1,11 @@
-//! Every parser is fed with noise for a minute: `cargo xtask fuzz`, and the end of `cargo xtask check --long`.
+//! Fuzzes every parser for a minute: `cargo xtask fuzz`, and the last step of `cargo xtask check --long`.
 //!
-//! The noise starts from `fuzz/seeds` and from what earlier runs found worth keeping (`fuzz/corpus`).
-//! The compiler is the one that builds the product: `RUSTC_BOOTSTRAP` lets it take the options of
-//! coverage and of the address sanitizer, so that no second toolchain is needed.
+//! Inputs start from `fuzz/seeds` and from what earlier runs added to `fuzz/corpus`. The same compiler that
+//! builds the product is used: `RUSTC_BOOTSTRAP` enables its options for coverage and the address sanitizer,
+//! so that no second toolchain is needed.
 //!
-//! Invariant: a panic, ten seconds over one page, or memory without end is a failure, and the
-//! input that did it stays in `fuzz/artifacts`.
+//! Invariant: a panic, more than ten seconds for one page, or excessive memory is a failure, and the input is
+//! kept in `fuzz/artifacts`.
 
 use std::process::Command;
 
@@ -14,23 +14,24 @@ use crate::{installed, run as start, tools};
 const TARGETS: [&str; 9] =
     ["markdown", "mdx", "mdbook", "html", "rst", "asciidoc", "notebook", "epub", "pdf"];
 
-/// Of one target.
+/// Time per target.
 const SECONDS: &str = "-max_total_time=60";
 
-/// What one page may cost: ten seconds, two gigabytes with the sanitizer's own. Pages are up to 32 KiB.
+/// Limits per page: ten seconds, and two gigabytes including the sanitizer's overhead. Pages are up to 32
+/// KiB.
 const BOUNDS: [&str; 3] = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=32768"];
 
-/// Runs these targets, or all; the first failure ends it.
+/// Runs the given targets, or all of them; stops at the first failure.
 pub fn run(targets: &[&str]) -> Result<(), String> {
     if let Some(unknown) = targets.iter().find(|target| !TARGETS.contains(target)) {
-        return Err(format!("there is no target `{unknown}`, only {}", TARGETS.join(", ")));
+        return Err(format!("unknown target `{unknown}`; available targets: {}", TARGETS.join(", ")));
     }
     if !installed("fuzz") {
         return Err("cargo-fuzz is not installed (cargo install cargo-fuzz --locked)".to_owned());
     }
-    // libFuzzer is C++ and compiled here.
+    // libFuzzer is written in C++ and compiled here.
     if !tools::starts("c++") {
-        return Err("there is no C++ compiler (Debian: apt-get install g++)".to_owned());
+        return Err("a C++ compiler is required (Debian: apt-get install g++)".to_owned());
     }
     for target in if targets.is_empty() { &TARGETS } else { targets } {
         eprintln!("── {target}");

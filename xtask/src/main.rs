@@ -1,15 +1,19 @@
-//! `cargo xtask check` is all of CI.
+//! Development tasks; `cargo xtask check` runs everything that CI runs.
+//!
+//! Invariant: CI has no checks of its own.
 
 mod fuzz;
+mod skipped;
 mod tools;
 
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 const USAGE: &str =
-    "usage: cargo xtask check           formatting, lints, tests, documentation, the no-IO proof, licences
-       cargo xtask check --long    the same, then every parser fed with noise for a minute
-       cargo xtask fuzz [TARGET…]  the noise alone, for all parsers or these";
+    "usage: cargo xtask check           formatting, lints, no I/O in docent-core and docent-parse, tests, documentation, licenses
+       cargo xtask check --long    the same, then fuzz every parser for a minute
+       cargo xtask setup           install what the tests need (Chromium, PostgreSQL, Python clients)
+       cargo xtask fuzz [TARGET…]  fuzz all parsers, or only the given ones";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -18,6 +22,7 @@ fn main() -> ExitCode {
     match arguments.as_slice() {
         ["check"] => steps(&CHECKS),
         ["check", "--long"] => steps(&[&CHECKS[..], &[long]].concat()),
+        ["setup"] => setup(),
         ["fuzz", targets @ ..] => match fuzz::run(targets) {
             Ok(()) => ExitCode::SUCCESS,
             Err(reason) => {
@@ -35,16 +40,23 @@ fn main() -> ExitCode {
 /// A check and how to run it.
 type Step = (&'static str, fn() -> Result<(), String>);
 
-const CHECKS: [Step; 6] = [
+const CHECKS: [Step; 7] = [
     ("formatting", || cargo(&["fmt", "--all", "--check"])),
     ("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])),
-    ("docent-core does no input or output", core_is_pure),
+    ("docent-core and docent-parse do no I/O", core_is_pure),
     ("tests", tests),
+    ("documentation examples", doctests),
     ("documentation", documentation),
-    ("licences and advisories", licences),
+    ("licenses and advisories", licenses),
 ];
 
 fn steps(steps: &[Step]) -> ExitCode {
+    let done = run_steps(steps);
+    skipped::summary();
+    done
+}
+
+fn run_steps(steps: &[Step]) -> ExitCode {
     for (name, step) in steps {
         eprintln!("── {name}");
         let start = Instant::now();
@@ -57,22 +69,39 @@ fn steps(steps: &[Step]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Installs what the tests need and reports what it installs.
+fn setup() -> ExitCode {
+    match tools::prepare() {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("failed: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 fn tests() -> Result<(), String> {
     let insist = tools::prepare()?;
-    // Passing tests are silent, so it is said here which Qdrant they meet.
+    // Passing tests print nothing, so report here which Qdrant they use.
     match std::env::var("DOCENT_TEST_QDRANT_URL") {
-        Ok(url) => eprintln!("   Qdrant: the double, and the real server at {url}"),
-        Err(_) => eprintln!("   Qdrant: the double alone (DOCENT_TEST_QDRANT_URL names a real server)"),
+        Ok(url) => eprintln!("   Qdrant: the test double and the real server at {url}"),
+        Err(_) => eprintln!("   Qdrant: only the test double (DOCENT_TEST_QDRANT_URL adds a real server)"),
     }
     let mut command = Command::new("cargo");
     command.envs(insist.iter().map(|variable| (variable, "1")));
+    command.env(skipped::VARIABLE, skipped::start()?);
     if installed("nextest") {
         command.args(["nextest", "run", "--workspace", "--locked"]);
     } else {
-        eprintln!("   cargo-nextest is not installed (cargo install cargo-nextest): cargo test runs instead");
+        eprintln!("   cargo-nextest is not installed (cargo install cargo-nextest); using cargo test");
         command.args(["test", "--workspace", "--locked"]);
     }
     run(command)
+}
+
+/// `cargo nextest` does not run them.
+fn doctests() -> Result<(), String> {
+    cargo(&["test", "--doc", "--workspace", "--locked", "--quiet"])
 }
 
 fn documentation() -> Result<(), String> {
@@ -83,22 +112,28 @@ fn documentation() -> Result<(), String> {
     run(command)
 }
 
-fn licences() -> Result<(), String> {
+fn licenses() -> Result<(), String> {
     if installed("deny") {
-        cargo(&["deny", "--locked", "check", "licenses", "bans", "sources"])
+        cargo(&["deny", "--locked", "check", "licenses", "bans", "sources"])?;
+        // The advisory database must be downloaded; without network access this check is skipped.
+        if cargo(&["deny", "fetch", "db"]).is_err() {
+            eprintln!("   skipped the advisories check: the advisory database could not be fetched");
+            return Ok(());
+        }
+        cargo(&["deny", "--locked", "check", "--disable-fetch", "advisories"])
     } else {
         eprintln!("   skipped: cargo-deny is not installed (cargo install cargo-deny)");
         Ok(())
     }
 }
 
-/// Crates that reach the network, the disk or a database.
+/// Crates that access the network, the disk or a database.
 const FORBIDDEN_CRATES: [&str; 14] = [
     "tokio", "mio", "socket2", "hyper", "reqwest", "ureq", "tonic", "sqlx", "rusqlite", "memmap2",
     "tempfile", "walkdir", "notify", "tantivy",
 ];
 
-/// What the standard library offers for the same.
+/// Items of the standard library that do the same.
 const FORBIDDEN_PATHS: [&str; 9] = [
     "std::fs",
     "std::net",
@@ -111,7 +146,7 @@ const FORBIDDEN_PATHS: [&str; 9] = [
     "println!",
 ];
 
-/// Proves that `docent-core` neither depends on input and output nor does any itself.
+/// Checks that `docent-core` and `docent-parse` do no I/O, neither themselves nor through their dependencies.
 fn core_is_pure() -> Result<(), String> {
     let output = Command::new("cargo")
         .args([
@@ -138,7 +173,8 @@ fn core_is_pure() -> Result<(), String> {
             return Err(format!("docent-core depends on {name}"));
         }
     }
-    let mut folders = vec![std::path::PathBuf::from("crates/docent-core/src")];
+    let mut folders: Vec<std::path::PathBuf> =
+        ["crates/docent-core/src", "crates/docent-parse/src"].map(Into::into).into();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))? {
             let path = entry.map_err(|error| error.to_string())?.path();

@@ -1,8 +1,9 @@
-//! What the tests need that cargo does not bring: other people's clients, a browser, PostgreSQL.
+//! Installs what the tests need beyond cargo: client libraries, a browser, PostgreSQL.
 //!
-//! The clients go to `target/test-tools`; Debian installs the others. As root,
-//! or where `CI` or `DOCENT_CI` is set, what cannot be installed is a failure; on a
-//! developer's machine it is left out, and said.
+//! Client libraries go to `target/test-tools`; the others are installed with Debian's apt.
+//!
+//! Invariant: as root, or if `CI` or `DOCENT_CI` is set, a tool that cannot be installed is a failure; on a
+//! developer's machine its tests are skipped with a message.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -16,10 +17,10 @@ const REQUIREMENTS: &str = "tests/clients/requirements.txt";
 const BROWSER: [&str; 2] = ["/usr/bin/chromium", "/usr/bin/chromedriver"];
 const POSTGRES: &str = "/usr/lib/postgresql";
 
-/// What it is called, the variable that makes the tests insist on it, and how to install it.
+/// The name of a tool, the variable that makes its tests mandatory, and how to install it.
 type Tool = (&'static str, &'static str, fn() -> Result<(), String>);
 
-/// Prepares the tools; returns the variables that make the tests insist on them.
+/// Installs the tools; returns the variables that make their tests mandatory.
 pub fn prepare() -> Result<Vec<&'static str>, String> {
     let tools: [Tool; 3] = [
         ("clients", "DOCENT_TEST_REQUIRE_CLIENTS", clients),
@@ -31,14 +32,14 @@ pub fn prepare() -> Result<Vec<&'static str>, String> {
     for (name, variable, install) in tools {
         match install() {
             Ok(()) => insist.push(variable),
-            Err(reason) if required => return Err(format!("the {name} of the tests: {reason}")),
-            Err(reason) => eprintln!("   LEFT OUT: tests with the {name}: {reason}"),
+            Err(reason) if required => return Err(format!("cannot install the {name}: {reason}")),
+            Err(reason) => eprintln!("   SKIPPED: tests that need the {name}: {reason}"),
         }
     }
     Ok(insist)
 }
 
-/// A Python of its own with the packages of `requirements.txt`.
+/// Creates a Python environment with the packages in `requirements.txt`.
 fn clients() -> Result<(), String> {
     let wanted = std::fs::read(REQUIREMENTS).map_err(|error| format!("{REQUIREMENTS}: {error}"))?;
     let environment = format!("{FOLDER}/venv");
@@ -48,9 +49,10 @@ fn clients() -> Result<(), String> {
     if Path::new(&python).exists() && std::fs::read_to_string(&stamp).is_ok_and(|last| last == mark) {
         return Ok(());
     }
+    eprintln!("   installing the packages of {REQUIREMENTS} into {environment}");
     let make = || run(command("python3", &["-m", "venv", "--clear", &environment]));
     make().or_else(|_| {
-        // Debian's Python comes without it.
+        // Debian's Python does not include `venv`.
         debian(&["python3-venv"])?;
         make()
     })?;
@@ -59,7 +61,7 @@ fn clients() -> Result<(), String> {
     std::fs::write(&stamp, mark).map_err(|error| format!("{stamp}: {error}"))
 }
 
-/// Chromium, its driver, and axe, which judges whether everybody can use a page.
+/// Chromium, its driver, and axe, which checks the accessibility of a page.
 fn browser() -> Result<(), String> {
     if !BROWSER.iter().all(|program| Path::new(program).exists()) {
         debian(&["chromium", "chromium-driver"])?;
@@ -71,10 +73,11 @@ fn browser() -> Result<(), String> {
         debian(&["npm"])?;
     }
     std::fs::create_dir_all(FOLDER).map_err(|error| format!("{FOLDER}: {error}"))?;
+    eprintln!("   installing axe-core into {FOLDER}");
     run(command("npm", &["install", "--silent", "--no-audit", "--no-fund", "--prefix", FOLDER, "axe-core@4"]))
 }
 
-/// PostgreSQL's programs; each test starts a server of its own with them.
+/// The PostgreSQL programs; each test starts its own server with them.
 fn postgres() -> Result<(), String> {
     let installed = || {
         let versions = Path::new(POSTGRES).read_dir().into_iter().flatten().flatten();
@@ -86,13 +89,14 @@ fn postgres() -> Result<(), String> {
     if installed() { Ok(()) } else { Err(format!("{POSTGRES} has no version with initdb")) }
 }
 
-/// Installs packages of Debian, when we may.
+/// Installs Debian packages if we have permission.
 fn debian(packages: &[&str]) -> Result<(), String> {
     if !starts("apt-get") {
-        return Err(format!("{} must be installed by hand", packages.join(" and ")));
+        return Err(format!("please install {}", packages.join(" and ")));
     }
+    eprintln!("   installing {} (apt-get)", packages.join(", "));
     let install = [&["install", "-y", "-qq", "--no-install-recommends"], packages].concat();
-    // A fresh machine has no lists of packages.
+    // A fresh machine has no package lists.
     for arguments in [&["update", "-qq"][..], &install] {
         let mut command = if is_root() {
             command("apt-get", arguments)
@@ -111,7 +115,7 @@ fn command(program: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Whether a program is there.
+/// Whether a program is installed.
 pub fn starts(program: &str) -> bool {
     let mut command = command(program, &["--version"]);
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
@@ -126,7 +130,7 @@ fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
 
-/// Enough to notice a change.
+/// A checksum that is good enough to detect changes.
 fn fingerprint(bytes: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);

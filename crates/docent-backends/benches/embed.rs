@@ -1,6 +1,6 @@
-//! The local embedder: `cargo bench -p docent-backends --bench embed`.
+//! Benchmarks of the local embedder: `cargo bench -p docent-backends --bench embed`.
 //!
-//! `DOCENT_BENCH_MODEL=FOLDER` measures another model of the same shape.
+//! Set `DOCENT_BENCH_MODEL=FOLDER` to measure another model.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,7 +35,7 @@ fn passage(number: usize) -> String {
     text
 }
 
-/// Items a second is passages a second, on all cores.
+/// Items per second are passages per second, on all cores.
 #[divan::bench(sample_count = 10, sample_size = 1)]
 fn passages_of_225_tokens(bencher: Bencher<'_, '_>) {
     let passages: Vec<String> = (0..64).map(passage).collect();

@@ -1,7 +1,7 @@
-//! Search over 100,000 chunks: `cargo bench -p docent-backends --bench search`.
+//! Benchmarks of search over 100,000 chunks: `cargo bench -p docent-backends --bench search`.
 //!
-//! The book is made up: words drawn as in real text (Zipf), vectors around a thousand
-//! topics. It is built once and kept in the target folder. Prints the memory in use at the end.
+//! The book is synthetic: words with the distribution of real text (Zipf), vectors around a thousand topics.
+//! It is built once and kept in the target folder. Memory use is printed at the end.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use divan::Bencher;
+use docent_backends::index::contents::{BookContents, PageRecord};
 use docent_backends::index::embedded::EmbeddedIndex;
 use docent_backends::index::embedded::build::build;
 use docent_backends::index::embedded::generation::FORMAT;
-use docent_backends::index::parts::{PageRecord, Parts};
 use docent_core::chunk::Chunk;
 use docent_core::embed::EmbedderId;
 use docent_core::fuse::{Weights, fuse};
@@ -37,7 +37,7 @@ fn main() {
     }
 }
 
-/// A small, fast, repeatable source of numbers.
+/// A small, fast pseudorandom generator with a fixed seed.
 struct Random(u64);
 
 impl Random {
@@ -52,10 +52,10 @@ impl Random {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Ranks as words have in text: the n-th with a chance of about 1/n.
+    /// A random word with a Zipf distribution: the n-th word has a probability of about 1/n.
     fn word(&mut self) -> String {
         let rank = (VOCABULARY as f64).powf(self.unit()) as usize;
-        // Letters only, so that no word is an identifier.
+        // Only letters, so that no word is taken for an identifier.
         let letters = |mut number: usize| {
             let mut word = String::new();
             loop {
@@ -94,8 +94,8 @@ static BOOK: LazyLock<EmbeddedIndex> = LazyLock::new(|| {
     }
     std::fs::create_dir_all(&*FOLDER).unwrap();
     write_book();
-    // What building used must not count as what searching needs.
-    println!("the book is built; run again to measure memory");
+    // Memory used for building would distort the measurement.
+    println!("book built; run again to measure memory");
     EmbeddedIndex::open(&FOLDER).unwrap()
 });
 
@@ -123,7 +123,7 @@ fn write_book() {
             sections: Default::default(),
         })
         .collect();
-    let parts = Parts {
+    let contents = BookContents {
         embedder: EmbedderId { name: "bench".into(), width: WIDTH },
         language: Language::default(),
         pages: &pages,
@@ -134,7 +134,7 @@ fn write_book() {
         sources: Vec::new(),
         created_at: String::new(),
     };
-    build(&FOLDER, &parts).unwrap();
+    build(&FOLDER, &contents).unwrap();
 }
 
 fn queries() -> Vec<(String, Vec<f32>)> {
@@ -154,7 +154,7 @@ fn measure(bencher: Bencher<'_, '_>, words: bool, vector: bool, filter: &Filter)
             filter,
             depth: 400,
         };
-        fuse(&BOOK.generation().search(&query).unwrap(), Weights::default())
+        fuse(&BOOK.generation().unwrap().search(&query).unwrap(), Weights::default())
     });
 }
 

@@ -1,7 +1,7 @@
-//! What Docent itself costs in a turn: `cargo bench -p docent-backends --bench turn`.
+//! Measures Docent's overhead per turn: `cargo bench -p docent-backends --bench turn`.
 //!
-//! Everything but the model's time on the sample book: reading the history, embedding,
-//! searching, checking each sentence, citing, storing. The model answers at once.
+//! Uses the sample book and covers everything except the model: reading the history, embedding, searching,
+//! checking each sentence, citing, storing. The model answers instantly.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -12,8 +12,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use docent_backends::clock::SystemClock;
 use docent_backends::embed::local::LocalEmbedder;
-use docent_backends::index::embedded::{EmbeddedIndex, FolderShelf};
-use docent_backends::index::parts::SourceRecord;
+use docent_backends::index::contents::SourceRecord;
+use docent_backends::index::embedded::{EmbeddedIndex, FolderTarget};
 use docent_backends::ingest::{Plan, Progress, ingest};
 use docent_backends::session::sql::SqlSessions;
 use docent_core::agent::{Agent, Ask, Settings};
@@ -23,7 +23,7 @@ use docent_core::index::Index;
 use docent_core::retrieve::{self, Retriever};
 use docent_core::session::SessionStore;
 
-/// A model that takes no time: it says the first sentences of the passages it was given.
+/// A model that answers instantly with the first sentences of the given passages.
 struct Instantly;
 
 #[async_trait]
@@ -38,7 +38,7 @@ impl Generator for Instantly {
         let sentences = passages.zip(1..).map(|(passage, number)| {
             let text = passage.split_once('\n').map_or("", |(_, text)| text);
             let sentence: String = text.chars().take_while(|c| !matches!(c, '.' | '\n')).collect();
-            // Not the book's own words, so that the check has work to do.
+            // Not verbatim, so that verification has work to do.
             format!("The book says that {} [{number}].", sentence.to_lowercase())
         });
         let text = sentences.collect::<Vec<_>>().join(" ");
@@ -48,14 +48,6 @@ impl Generator for Instantly {
         ];
         Ok(Box::pin(futures_util::stream::iter(events)))
     }
-}
-
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str) {}
-
-    fn passages(&self, _: usize, _: usize) {}
 }
 
 const QUESTIONS: [&str; 6] = [
@@ -72,24 +64,28 @@ async fn main() {
     let folder = tempfile::tempdir().unwrap();
     let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sample-book");
     let embedder: Arc<dyn Embedder> = Arc::new(LocalEmbedder::bundled().unwrap());
-    let source = SourceRecord { location: book.to_string_lossy().into_owned(), ..SourceRecord::default() };
+    let source = SourceRecord::new(book.to_string_lossy());
     let index = folder.path().join("index");
-    let shelf = FolderShelf { folder: index.clone() };
+    let target = FolderTarget { folder: index.clone() };
     ingest(
         &index,
-        &shelf,
+        &target,
         Some(embedder.as_ref()),
-        &Plan { sources: vec![source], language: None, limits: Default::default() },
-        &Quiet,
+        &Plan {
+            sources: vec![source],
+            language: None,
+            limits: Default::default(),
+            reading: Default::default(),
+        },
+        &(),
     )
     .await
     .unwrap();
     let index: Arc<dyn Index> = Arc::new(EmbeddedIndex::open(&index).unwrap());
     let language = index.describe().await.unwrap().language;
-    for (name, generator) in [
-        ("a model that takes no time", Some(Arc::new(Instantly) as Arc<dyn Generator>)),
-        ("extractive", None),
-    ] {
+    for (name, generator) in
+        [("instant model", Some(Arc::new(Instantly) as Arc<dyn Generator>)), ("extractive", None)]
+    {
         let file = folder.path().join(format!("{}.sqlite", name.len()));
         let sessions: Arc<dyn SessionStore> = Arc::new(SqlSessions::open(&file).await.unwrap());
         let session = sessions.create().await.unwrap().session_id;
@@ -101,20 +97,18 @@ async fn main() {
             Arc::new(SystemClock),
         );
         let settings = Settings { cached_answers: 0, ..Settings::default() };
-        let agent = Agent::new(
-            retriever,
-            generator,
-            Some(sessions),
-            Some(embedder.clone()),
-            Arc::new(SystemClock),
-            settings,
-        );
+        let agent = Agent::builder(retriever, Arc::new(SystemClock))
+            .generator(generator)
+            .sessions(Some(sessions))
+            .meaning(Some(embedder.clone()))
+            .settings(settings)
+            .build();
         println!("{name}");
         let mut turns = 0;
         for until in [100, 200, 500, 1000] {
             let mut times = Vec::new();
             while turns < until {
-                // A question asked before would be found in memory.
+                // A repeated question would be answered from the cache.
                 let query = format!("{} ({turns})", QUESTIONS[turns % QUESTIONS.len()]);
                 let ask = Ask { query, top_k: 5, session_id: Some(session), ..Ask::default() };
                 let start = Instant::now();

@@ -1,4 +1,4 @@
-//! The machine's clock.
+//! The system clock.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use docent_core::clock::Clock;
 use uuid::Uuid;
 
-/// The machine's clock; its fixed moment is when the program first asked.
+/// The system clock. [`Clock::now`] counts from its first call in this process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -1,4 +1,4 @@
-//! A book moves from one index to another: its vectors go along, nothing is embedded again.
+//! Copies a book from one index to another, with its vectors: nothing is embedded again.
 
 use std::path::Path;
 
@@ -6,28 +6,28 @@ use docent_core::embed::EmbedderId;
 use docent_core::index::IndexError;
 use serde::Serialize;
 
-use crate::index::shelf::Shelf;
+use crate::index::target::IndexTarget;
 use crate::ingest::{IngestError, Progress, lock};
 
 /// What an export did.
 #[derive(Debug, Clone, Serialize)]
 pub struct Exported {
-    /// The generation that answers now.
+    /// The generation that was published.
     pub generation: String,
-    /// Pages that went along.
+    /// Number of pages copied.
     pub pages: usize,
-    /// Chunks that went along.
+    /// Number of chunks copied.
     pub chunks: usize,
-    /// What made their vectors.
+    /// The embedder that made the vectors.
     pub embedder: String,
 }
 
-/// Copies the whole book. `embedder` names who made the vectors where the book does not know;
-/// `folder` is locked meanwhile, as for an ingest.
+/// Copies the whole book. `embedder` names the embedder that made the vectors, for an index that does not
+/// record it. Holds the ingest lock of `folder` while it runs.
 pub async fn export(
     folder: &Path,
-    from: &dyn Shelf,
-    to: &dyn Shelf,
+    from: &dyn IndexTarget,
+    to: &dyn IndexTarget,
     embedder: Option<EmbedderId>,
     progress: &dyn Progress,
 ) -> Result<Exported, IngestError> {
@@ -41,7 +41,7 @@ pub async fn export(
         return Err(IndexError::Empty.into());
     }
     progress.step("writing");
-    let generation = to.publish(&book.parts(), &|done, total| progress.passages(done, total)).await?;
+    let generation = to.publish(&book.contents(), &|done, total| progress.passages(done, total)).await?;
     Ok(Exported {
         generation,
         pages: book.pages.len(),

@@ -1,9 +1,9 @@
 //! The ingest flow: source → parse → chunk → embed → build → publish.
 //!
-//! The sources named are the whole book: a page that is no longer there disappears. What
-//! did not change keeps its vectors; what was embedded before a crash is not embedded again.
+//! The listed sources are the whole book: pages that no longer exist are removed. Unchanged passages keep
+//! their vectors, and passages embedded before a crash are not embedded again.
 //!
-//! Invariant: until the new generation is published, the old one answers.
+//! Invariant: the old generation stays in use until the new one is published.
 
 mod changes;
 mod journal;
@@ -15,87 +15,104 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use docent_core::chunk::{Chunk, chunk};
-use docent_core::document::{Document, Warning};
 use docent_core::embed::{EmbedError, Embedder, EmbedderId, Purpose};
 use docent_core::index::IndexError;
 use docent_core::language::Language;
+use docent_parse::document::{Document, Warning};
 use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
+use tokio_util::sync::CancellationToken;
 
-use crate::index::parts::{Key, Labels, PageRecord, Parts, SourceRecord, key};
-use crate::index::shelf::{Published, Shelf};
+use crate::failpoint;
+use crate::index::contents::{BookContents, Key, Labels, PageRecord, SourceRecord, key};
+use crate::index::target::{IndexTarget, Published};
 use crate::source::site::{self, SiteReport};
-use crate::source::{self, SourceError};
+use crate::source::{self, Reading, SourceError};
 pub use changes::{Change, Changes, PageChange, page_record};
 use journal::Journal;
 
-/// Without an embedder to ask, a token is taken for this many characters.
+/// Estimated characters per token when no embedder can count them.
 const CHARACTERS_PER_TOKEN: usize = 4;
 
-/// The most tokens of a chunk when no embedder limits it.
+/// Maximum tokens per chunk when no embedder sets a limit.
 const TOKENS_WITHOUT_EMBEDDER: usize = 256;
 
-/// Text looked at to tell the book's language.
+/// Bytes of text used to detect the book's language.
 const LANGUAGE_SAMPLE: usize = 40_000;
 
 /// What to ingest.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The whole book.
+    /// All sources of the book.
     pub sources: Vec<SourceRecord>,
-    /// What it is written in; detected when not given.
+    /// The book's language; detected if not set.
     pub language: Option<Language>,
-    /// The bounds for sites among the sources.
+    /// Limits for crawling sites.
     pub limits: site::Limits,
+    /// How sources are read. Its `stop` token cancels the ingest between files, pages and batches.
+    pub reading: Reading,
 }
 
-/// Hears how far an ingest is.
+impl Plan {
+    /// A plan with the default limits.
+    pub fn new(sources: Vec<SourceRecord>) -> Self {
+        Self { sources, language: None, limits: site::Limits::default(), reading: Reading::default() }
+    }
+}
+
+/// Receives the progress of an ingest.
 pub trait Progress: Send + Sync {
     /// A step of the flow begins.
     fn step(&self, name: &str);
-    /// So many of so many passages are through the step.
+    /// The step has processed `done` of `total` passages.
     fn passages(&self, done: usize, total: usize);
-    /// So many of the pages known so far were read from a site.
+    /// `done` of the `known` pages of a site were read; more may be discovered.
     fn pages(&self, _done: usize, _known: usize) {}
+}
+
+/// Ignores the progress.
+impl Progress for () {
+    fn step(&self, _: &str) {}
+    fn passages(&self, _: usize, _: usize) {}
 }
 
 /// What an ingest did.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// The generation that answers now.
+    /// The current generation.
     pub generation: String,
-    /// Whether it is a new one; an unchanged book publishes nothing.
+    /// Whether this run published it; nothing is published if the book is unchanged.
     pub published: bool,
-    /// What happened to pages.
+    /// How many pages were added, changed, removed or unchanged.
     pub pages: Changes,
-    /// What happened to sections.
+    /// How many sections were added, changed, removed or unchanged.
     pub sections: Changes,
-    /// Which pages came, changed and went; none when nothing was there before.
+    /// The pages that were added, changed or removed; empty for the first ingest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<PageChange>,
     /// Chunks in the book.
     pub chunks: usize,
     /// Chunks embedded by this run.
     pub embedded: usize,
-    /// Their tokens, which is what an embedder that costs money is paid for.
+    /// Tokens embedded by this run, which is what embedding APIs bill.
     pub embedded_tokens: usize,
-    /// Chunks whose vectors were there, from the last generation or an interrupted run.
+    /// Chunks whose vectors were reused from the last generation or an interrupted run.
     pub reused: usize,
-    /// Of those, the ones an interrupted run had made.
+    /// Of the reused chunks, those embedded by an interrupted run.
     pub resumed: usize,
     /// The book's language.
     pub language: Language,
-    /// What made the vectors.
+    /// The embedder that made the vectors.
     pub embedder: String,
-    /// What each source turned out to be.
+    /// The detected kind of each source.
     pub kinds: Vec<String>,
-    /// Files that are no pages, by extension.
+    /// Number of files that are not pages, by extension.
     pub other_files: std::collections::BTreeMap<String, usize>,
-    /// What happened to the pages of sites.
+    /// One report per crawled site.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<SiteReport>,
-    /// What was not understood or left out.
+    /// Content that was skipped or not understood.
     pub warnings: Vec<Warning>,
     /// How long each step took.
     pub steps: Vec<StepTime>,
@@ -104,13 +121,13 @@ pub struct Report {
 /// How long a step took.
 #[derive(Debug, Clone, Serialize)]
 pub struct StepTime {
-    /// What was done.
+    /// The name of the step.
     pub name: String,
-    /// How long.
+    /// Its duration in seconds.
     pub seconds: f64,
 }
 
-/// Tells of steps, and takes their time.
+/// Reports steps and measures their duration.
 struct Steps<'a> {
     progress: &'a dyn Progress,
     done: Vec<StepTime>,
@@ -140,47 +157,87 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Why an ingest stopped, sorted by what the caller can do about it. The old generation still answers.
+/// Why an ingest stopped, sorted by what the caller can do about it. The old generation stays current.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum IngestError {
     /// Fix the source.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// Name a folder that has pages.
+    /// Use a source that contains pages.
     #[error("no pages found in {0}")]
     NoPages(String),
-    /// Wait for the other one.
+    /// Wait for the other ingest.
     #[error("another ingest is writing to {}", .0.display())]
     Busy(PathBuf),
-    /// Fix or reach the embedder; what it has embedded so far is kept.
+    /// Fix the embedder or the connection to it; vectors made so far are kept.
     #[error(transparent)]
     Embed(#[from] EmbedError),
-    /// Free the disk, fix the permissions; nothing was lost.
+    /// Free disk space or fix permissions; nothing was lost.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// Nothing to fix: the ingest was cancelled. Vectors made so far are kept.
+    #[error("stopped before the end")]
+    Stopped,
 }
 
-/// Makes the sources the book on the shelf. What is under way is kept in `folder`.
+impl IngestError {
+    /// Whether the disk has no space left.
+    fn is_full(&self) -> bool {
+        matches!(self, Self::Index(IndexError::Io { source, .. })
+            if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+    }
+}
+
+/// Reads all sources and publishes them on the target as a new generation. The journal and the lock are
+/// kept in `folder`. If the disk is full, the journal is shortened to free space.
+///
+/// When `plan.reading.stop` is cancelled, the ingest ends at its next await point or after the current file
+/// or batch; publishing is not interrupted.
 pub async fn ingest(
     folder: &Path,
-    shelf: &dyn Shelf,
+    target: &dyn IndexTarget,
     embedder: Option<&dyn Embedder>,
     plan: &Plan,
     progress: &dyn Progress,
 ) -> Result<Report, IngestError> {
     let _lock = lock(folder)?;
+    let done = tokio::select! {
+        biased;
+        () = plan.reading.stop.cancelled() => Err(IngestError::Stopped),
+        done = run(folder, target, embedder, plan, progress) => done,
+    };
+    if let (Err(error), Some(embedder)) = (&done, embedder)
+        && error.is_full()
+        && let Err(error) = journal::give_space_back(&journal_path(folder), embedder.id().width)
+    {
+        tracing::warn!(%error, "cannot shrink the journal");
+    }
+    done.map_err(|error| match error {
+        IngestError::Source(SourceError::Stopped) => IngestError::Stopped,
+        error => error,
+    })
+}
 
+async fn run(
+    folder: &Path,
+    target: &dyn IndexTarget,
+    embedder: Option<&dyn Embedder>,
+    plan: &Plan,
+    progress: &dyn Progress,
+) -> Result<Report, IngestError> {
+    let go_on = || if plan.reading.stop.is_cancelled() { Err(IngestError::Stopped) } else { Ok(()) };
     let mut steps = Steps::new(progress);
     steps.begin("reading");
     let mut book = read_book(plan, folder, progress).await?;
     let language = plan.language.unwrap_or_else(|| Language::detect(&language_sample(&book.volumes)));
 
-    steps.begin("cutting");
+    steps.begin("chunking");
     let (chunks, pages) = cut(std::mem::take(&mut book.volumes), embedder);
+    go_on()?;
 
     let id = embedder.map_or_else(EmbedderId::none, |embedder| embedder.id().clone());
-    let published = shelf.published().await?;
+    let published = target.published().await?;
     let before = published.as_ref().map(|published| published.pages.as_slice()).unwrap_or_default();
     let mut report = Report {
         generation: published.as_ref().map(|published| published.name.clone()).unwrap_or_default(),
@@ -212,18 +269,21 @@ pub async fn ingest(
     let vectors = match embedder {
         Some(embedder) => {
             steps.begin("embedding");
-            // Vectors of another embedder say nothing about this one's.
+            // Vectors of another embedder cannot be reused.
             let known = match published {
-                Some(before) if before.embedder == id => shelf.vectors().await?,
+                Some(before) if before.embedder == id => target.vectors().await?,
                 _ => HashMap::new(),
             };
-            Embedding { folder, embedder, progress }.run(&chunks, known, &mut report).await?
+            Embedding { folder, embedder, progress, stop: &plan.reading.stop }
+                .run(&chunks, known, &mut report)
+                .await?
         }
         None => Embedded::default(),
     };
 
+    go_on()?;
     steps.begin("building");
-    let parts = Parts {
+    let contents = BookContents {
         embedder: id,
         language,
         pages: &pages,
@@ -234,18 +294,21 @@ pub async fn ingest(
         sources: plan.sources.clone(),
         created_at: crate::now_rfc3339(),
     };
-    report.generation = shelf.publish(&parts, &|done, total| progress.passages(done, total)).await?;
+    report.generation = target.publish(&contents, &|done, total| progress.passages(done, total)).await?;
     report.published = true;
     report.steps = steps.finish();
-    // The vectors are in the generation now. Should this fail, they are read once more for nothing.
+    failpoint::reach("journal.remove")
+        .map_err(|error| disk("cannot remove", &journal_path(folder), error))?;
+    // The vectors are in the generation now. If this fails, the next ingest just reads them again.
     let _ = fs::remove_file(journal_path(folder));
     Ok(report)
 }
 
-/// Held while an ingest writes; readers do not need it.
+/// The lock held while an ingest writes; searches do not need it.
 pub(crate) fn lock(folder: &Path) -> Result<File, IngestError> {
     fs::create_dir_all(folder).map_err(|error| disk("cannot create", folder, error))?;
     let path = folder.join("ingest.lock");
+    failpoint::reach("ingest.lock").map_err(|error| disk("cannot create", &path, error))?;
     let file = File::create(&path).map_err(|error| disk("cannot create", &path, error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -262,7 +325,7 @@ fn disk(what: &str, path: &Path, source: io::Error) -> IngestError {
     IndexError::Io { context: format!("{what} {}", path.display()), source }.into()
 }
 
-/// Everything that was read.
+/// Everything read from the sources.
 #[derive(Default)]
 struct Book {
     volumes: Vec<Volume>,
@@ -275,7 +338,7 @@ struct Book {
 
 /// The pages of one source.
 struct Volume {
-    /// What the book is called; empty without a name.
+    /// The name of the book; empty if it has none.
     name: String,
     documents: Vec<Document>,
 }
@@ -286,10 +349,10 @@ async fn read_book(plan: &Plan, folder: &Path, progress: &dyn Progress) -> Resul
         let is_site = site::is_address(&source.location);
         let mut read = match is_site {
             true => site::read(source, &plan.limits, folder, progress).await?,
-            false => source::read(source)?,
+            false => source::read(source, &plan.reading)?,
         };
-        // The id of a page of a site is its address, which no other source has; elsewhere two
-        // sources may both have an `index.md`.
+        // Ids of site pages are URLs and therefore unique. Other sources may both have an `index.md`, so
+        // their ids get a prefix.
         let above = match &source.name {
             _ if is_site => None,
             Some(name) => Some(name.as_str()),
@@ -312,7 +375,7 @@ async fn read_book(plan: &Plan, folder: &Path, progress: &dyn Progress) -> Resul
         }
     }
     if let Err(error) = site::forget_others(folder, &plan.sources) {
-        tracing::warn!(%error, "pages of other sites could not be removed");
+        tracing::warn!(%error, "cannot remove the cached pages of sites that are no longer sources");
     }
     if book.volumes.iter().all(|volume| volume.documents.is_empty()) {
         let named: Vec<_> = plan.sources.iter().map(|source| source.location.as_str()).collect();
@@ -321,7 +384,7 @@ async fn read_book(plan: &Plan, folder: &Path, progress: &dyn Progress) -> Resul
     Ok(book)
 }
 
-/// Prose from all over the book.
+/// The first prose of the book, up to [`LANGUAGE_SAMPLE`] bytes.
 fn language_sample(volumes: &[Volume]) -> String {
     let mut sample = String::new();
     let documents = volumes.iter().flat_map(|volume| &volume.documents);
@@ -336,7 +399,8 @@ fn language_sample(volumes: &[Volume]) -> String {
     sample
 }
 
-/// Cuts the pages; each goes as soon as it is cut, for its passages have its text.
+/// Cuts pages into passages. Each page is dropped as soon as it is cut, to save memory: its passages contain
+/// its text.
 fn cut(volumes: Vec<Volume>, embedder: Option<&dyn Embedder>) -> (Vec<Chunk>, Vec<PageRecord>) {
     let limit = embedder.map_or(TOKENS_WITHOUT_EMBEDDER, Embedder::max_tokens);
     let count = |text: &str| match embedder {
@@ -358,7 +422,7 @@ fn cut(volumes: Vec<Volume>, embedder: Option<&dyn Embedder>) -> (Vec<Chunk>, Ve
     (chunks.into_iter().flatten().collect(), pages)
 }
 
-/// Whether this is the book that is published already.
+/// Whether the published generation already has exactly this content and configuration.
 fn is_published(
     published: &Published,
     pages: &[PageRecord],
@@ -379,11 +443,12 @@ struct Embedded {
     rows: Vec<f32>,
 }
 
-/// The embedding step: reuse, resume, then work.
+/// The embedding step: reuse published vectors, resume from the journal, then embed the rest.
 struct Embedding<'a> {
     folder: &'a Path,
     embedder: &'a dyn Embedder,
     progress: &'a dyn Progress,
+    stop: &'a CancellationToken,
 }
 
 impl Embedding<'_> {
@@ -399,6 +464,10 @@ impl Embedding<'_> {
         let keys: Vec<Key> =
             chunks.par_iter().map(|chunk| key(self.embedder.id(), &chunk.embedded_text())).collect();
 
+        if keys.iter().all(|key| !journal.vectors().contains_key(key)) {
+            // The journal is from another book or embedder, so nothing can resume from it.
+            journal.clear().map_err(|error| disk("cannot write", &path, error))?;
+        }
         report.resumed =
             keys.iter().filter(|key| !known.contains_key(key) && journal.vectors().contains_key(key)).count();
         known.extend(journal.take_vectors());
@@ -416,9 +485,17 @@ impl Embedding<'_> {
         let mut done = 0;
         self.progress.passages(done, wanted.len());
         for batch in wanted.chunks(self.embedder.batch_size().max(1)) {
+            if self.stop.is_cancelled() {
+                return Err(IngestError::Stopped);
+            }
             let texts: Vec<String> = batch.iter().map(|(_, chunk)| chunk.embedded_text()).collect();
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let vectors = self.embedder.embed(&texts, Purpose::Passage).await?;
+            if vectors.len() != batch.len() {
+                let (asked, got) = (batch.len(), vectors.len());
+                let message = format!("it returned {got} vectors for {asked} texts");
+                return Err(EmbedError::Unusable(message).into());
+            }
             if let Some(odd) = vectors.iter().find(|vector| vector.len() != width) {
                 return Err(EmbedError::WrongWidth { expected: width, actual: odd.len() }.into());
             }
@@ -428,7 +505,15 @@ impl Embedding<'_> {
             done += batch.len();
             self.progress.passages(done, wanted.len());
         }
-        let rows = keys.iter().filter_map(|key| known.get(key)).flatten().copied().collect();
+        let mut rows = Vec::with_capacity(keys.len() * width);
+        for key in &keys {
+            // A missing row would shift all rows after it.
+            let missing = || EmbedError::Unusable("it did not return a vector for every text".to_owned());
+            rows.extend_from_slice(known.get(key).ok_or_else(missing)?);
+        }
         Ok(Embedded { keys, rows })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! The outside world as Docent uses it: files, models, indexes.
+//! What Docent uses outside its process: book sources, models, indexes and conversation stores.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -10,22 +10,50 @@ pub mod ingest;
 pub mod generate;
 pub mod session;
 pub mod rerank;
+pub mod reader;
 pub mod provider;
 mod onnx;
 pub mod resilience;
 pub mod clock;
+pub mod failpoint;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-/// The time, as it is stored and shown.
+/// The current time, in the format in which times are stored and shown.
 pub fn now_rfc3339() -> String {
     rfc3339_days_ago(0)
 }
 
-/// The time so many days ago.
+/// The time `days` days ago.
 pub fn rfc3339_days_ago(days: u32) -> String {
-    let now = time::OffsetDateTime::now_utc() - time::Duration::days(days.into());
-    let now = now.replace_nanosecond(now.millisecond() as u32 * 1_000_000).unwrap_or(now);
-    now.format(&time::format_description::well_known::Rfc3339).unwrap_or_default()
+    days_before(time::OffsetDateTime::now_utc(), days)
+}
+
+/// The time `days` days before `moment`; returns `moment` unchanged if it is not RFC 3339.
+pub fn rfc3339_days_before(moment: &str, days: u32) -> String {
+    match time::OffsetDateTime::parse(moment, &time::format_description::well_known::Rfc3339) {
+        Ok(moment) => days_before(moment, days),
+        Err(_) => moment.to_owned(),
+    }
+}
+
+/// Always in UTC and with milliseconds: these times are compared as text, also by databases, and `10.5Z`
+/// would sort after `10.51Z`.
+fn days_before(moment: time::OffsetDateTime, days: u32) -> String {
+    let moment = moment.saturating_sub(time::Duration::days(days.into())).to_offset(time::UtcOffset::UTC);
+    let (date, (hour, minute, second, millisecond)) = (moment.date(), moment.to_hms_milli());
+    format!("{date}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rfc3339_days_before;
+
+    #[test]
+    fn formatted_times_sort_chronologically() {
+        let at = |fraction: &str| rfc3339_days_before(&format!("2026-03-01T10:00:00{fraction}Z"), 1);
+        assert_eq!(at(".5"), "2026-02-28T10:00:00.500Z");
+        assert!(at("") < at(".5") && at(".5") < at(".51"));
+    }
 }

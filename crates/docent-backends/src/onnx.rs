@@ -1,9 +1,9 @@
-//! Models in ONNX, run by `rten` on this machine.
+//! Runs ONNX models on this machine with `rten`.
 //!
-//! One text per worker, one worker per core: on the machines measured this beats batches,
-//! which waste work on padding (`docs/performance.md`).
+//! Each worker runs one text at a time, with one worker per core. This was measured to be faster than
+//! batches, which waste time on padding (`docs/performance.md`).
 //!
-//! Invariant: the same tokens give the same numbers, whatever else is run beside them.
+//! Invariant: the same tokens always give the same output, whatever runs at the same time.
 
 pub(crate) mod folder;
 pub(crate) mod workers;
@@ -33,8 +33,7 @@ enum Input {
 }
 
 impl Graph {
-    /// The model as it is called with tokens. Of its outputs the first of `wanted` is used
-    /// that it has, or its first.
+    /// Prepares a model. Uses the first of the outputs in `wanted` that it has, or else its first output.
     pub(crate) fn new(model: Model, wanted: &[&str]) -> Result<Self, String> {
         let name = |id: NodeId| model.node_info(id).and_then(|info| info.name().map(str::to_owned));
         let mut inputs = Vec::new();
@@ -45,7 +44,7 @@ impl Graph {
                 "attention_mask" => Input::Mask,
                 "token_type_ids" => Input::Types,
                 "position_ids" => Input::Positions,
-                _ => return Err(format!("the model wants an input `{name}` that no text model has")),
+                _ => return Err(format!("the model has an unsupported input `{name}`")),
             };
             inputs.push((id, input));
         }
@@ -83,12 +82,35 @@ impl Graph {
             .model
             .run_n(inputs, [self.output], Some(options))
             .map_err(|error| format!("the model failed: {error}"))?;
-        output.try_into().map_err(|_| "the model's output is not of 32-bit numbers".to_owned())
+        output.try_into().map_err(|_| "the model's output is not a 32-bit float tensor".to_owned())
     }
 }
 
-/// How models are loaded: weights in the form the kernels want, which makes short texts
-/// three times faster.
+impl Graph {
+    /// An intermediate value of the model that depends only on the tokens.
+    pub(crate) fn value(
+        &self,
+        name: &str,
+        ids: &[u32],
+        pool: &Arc<ThreadPool>,
+    ) -> Result<Tensor<f32>, String> {
+        let wanted = self.model.node_id(name).map_err(|error| error.to_string())?;
+        let (input, _) = self
+            .inputs
+            .iter()
+            .find(|(_, input)| matches!(input, Input::Ids))
+            .ok_or("the model has no input `input_ids`")?;
+        let ids = NdTensor::from_data([1, ids.len()], ids.iter().map(|&id| id as i32).collect::<Vec<_>>());
+        let options = RunOptions::default().with_thread_pool(Some(pool.clone()));
+        let found = self.model.run(vec![(*input, ids.view().into())], &[wanted], Some(options));
+        let value = found.map_err(|error| format!("the model failed: {error}"))?.pop();
+        value
+            .and_then(|value| value.try_into().ok())
+            .ok_or_else(|| format!("`{name}` is not a 32-bit float tensor"))
+    }
+}
+
+/// Options for loading models. Weights are prepacked, which makes short texts three times faster.
 pub(crate) fn options() -> ModelOptions {
     let mut options = ModelOptions::with_all_ops();
     options.prepack_weights(true);

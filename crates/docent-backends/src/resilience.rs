@@ -1,10 +1,10 @@
-//! One layer around every outside call: retry, circuit breaker, deadline.
+//! One layer around every external call: retries, circuit breaker, deadline.
 //!
-//! [`call`] repeats an operation while repeating can help: the failure may pass, the circuit
-//! is closed, attempts are left, and the caller still waits.
+//! [`call`] retries an operation as long as the failure is transient, the circuit is closed, attempts are
+//! left and the deadline has not passed.
 //!
-//! Invariant: an operation runs at most [`Policy::attempts`] times, never past the deadline,
-//! and not at all while the circuit is open.
+//! Invariant: an operation runs at most [`Policy::attempts`] times, never past the deadline, and not at all
+//! while the circuit is open.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -19,33 +19,33 @@ mod tests;
 
 pub use breaker::{Breaker, BreakerState, Permit};
 
-/// What [`call`] must know about an error.
+/// What [`call`] needs to know about an error.
 pub trait Transient: Sized {
     /// Whether the same call may succeed later.
     fn is_transient(&self) -> bool;
 
-    /// How long the service asks to wait.
+    /// The delay that the service requests.
     fn retry_after(&self) -> Option<Duration> {
         None
     }
 
-    /// The call was not made: the service failed too often of late.
+    /// The call was not made, because the circuit breaker is open after repeated failures.
     fn open_circuit() -> Self;
 
-    /// The call took too long.
+    /// The call timed out.
     fn timed_out() -> Self;
 }
 
-/// How often and how patiently to try.
+/// Number of attempts, delays and timeouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// The most runs of the operation, the first included; kept within 1–10.
+    /// Maximum number of attempts, including the first; clamped to 1–10.
     pub attempts: u32,
-    /// The longest wait before the second attempt; it doubles with each one after.
+    /// Maximum delay before the second attempt; it doubles with each further one.
     pub first_delay: Duration,
-    /// The longest wait that is not the service's own wish.
+    /// Upper limit of the delay, unless the service requests a longer one.
     pub max_delay: Duration,
-    /// The longest a single attempt may take.
+    /// Timeout of a single attempt.
     pub attempt_timeout: Duration,
 }
 
@@ -60,12 +60,12 @@ impl Default for Policy {
     }
 }
 
-/// A service that asks for more patience than this is not waited for, deadline or none.
+/// If a service requests a longer delay than this, the call fails at once, even without a deadline.
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
-/// Runs `operation` until it succeeds, or until trying again is pointless.
+/// Runs `operation` until it succeeds or a retry is pointless.
 ///
-/// The last real error is returned, not the reason for giving up.
+/// Returns the last error of the operation, not the reason for giving up.
 pub async fn call<T, E, F, Work>(
     policy: &Policy,
     breaker: &Breaker,
@@ -82,8 +82,8 @@ where
     Ok(value)
 }
 
-/// Like [`call`], for an operation that only begins something, such as a stream: whether it
-/// went well is reported through the [`Permit`] when it is over.
+/// Like [`call`], for an operation that only starts something, such as a stream. Report its outcome through
+/// the [`Permit`] when it ends.
 pub async fn begin<T, E, F, Work>(
     policy: &Policy,
     breaker: &Breaker,
@@ -110,7 +110,7 @@ where
                 permit.answered();
                 return Ok((value, permit));
             }
-            // A refusal is an answer too: the service works, the request is at fault.
+            // A permanent error counts as success: the service works, but the request is wrong.
             Ok(Err(error)) if !error.is_transient() => {
                 permit.succeeded();
                 return Err(error);
@@ -136,14 +136,14 @@ fn time_left(deadline: Option<Instant>) -> Duration {
 }
 
 impl Policy {
-    /// Anything up to the full delay: callers that failed together must not return together.
+    /// A random part of the full delay, so that callers that failed together do not retry together.
     fn delay(&self, attempt: u32) -> Duration {
         let doubled = self.first_delay.saturating_mul(1 << (attempt - 1).min(16));
         doubled.min(self.max_delay).mul_f64(chance())
     }
 }
 
-/// Between 0 and 1. The keys of a hasher are the randomness the standard library has.
+/// A random number between 0 and 1. The standard library's only source of randomness is the key of a hasher.
 fn chance() -> f64 {
     (RandomState::new().hash_one(0u8) >> 11) as f64 / (1u64 << 53) as f64
 }

@@ -1,6 +1,7 @@
-//! How fast pages become passages: HTML of a documentation site, on one core and on two.
+//! Benchmark of parsing and chunking: HTML of a documentation site, on one core and on two.
 //!
-//! Reads the `.html` files of the folder in `DOCENT_BENCH_HTML`, or pages made here as Docusaurus makes them.
+//! Reads the `.html` files in the folder `DOCENT_BENCH_HTML`, or uses generated pages that look like those of
+//! Docusaurus.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,14 +10,14 @@ use std::thread;
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use docent_core::chunk::chunk;
-use docent_core::document::Document;
-use docent_core::parse::html::parse_html;
+use docent_parse::document::Document;
+use docent_parse::html::parse_html;
 
 fn main() {
     divan::main();
 }
 
-/// Tokens are counted as in a book without an embedder.
+/// Counts tokens as in a book without an embedder.
 fn count(text: &str) -> usize {
     text.len().div_ceil(4)
 }
@@ -55,7 +56,7 @@ fn collect(folder: &Path, pages: &mut Vec<String>) {
     }
 }
 
-/// A page as generators make them: navigation, sections, code with a span a word.
+/// A page as a site generator renders it: navigation, sections, code with one span per word.
 fn made(number: usize) -> String {
     let mut page = String::from("<html><head><title>Page</title></head><body><nav>");
     (0..200).for_each(|link| {
@@ -75,7 +76,7 @@ fn made(number: usize) -> String {
     page
 }
 
-/// Pages are taken from one heap, as an ingest does it; the bytes are those of all pages.
+/// Threads take pages from one shared queue, as an ingest does. The byte count is that of all pages.
 #[divan::bench(args = [1, 2], sample_count = 10)]
 fn html_to_passages(bencher: Bencher<'_, '_>, cores: usize) {
     let pages = pages();

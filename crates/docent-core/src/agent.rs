@@ -1,93 +1,110 @@
-//! The turn: a question becomes a checked, cited, stored answer.
+//! Run a turn: from a question to a verified, cited and stored answer.
 //!
 //! ```text
 //! received → validating → retrieving → generating → completed
-//!                              │             └ the model fails: an extractive answer, degraded
-//!                              └ the book does not cover it: no_results or low_confidence
+//!                              │             └ the model fails: an extractive answer (`degraded`)
+//!                              └ the book does not cover the question: no_results or low_confidence
 //! ```
 //!
-//! Invariant: an answer leaves here only with citations from the index, or as an abstention;
-//! and it is stored before it is reported complete.
+//! Invariant: every response is small talk, an abstention, or an answer with citations from the index. It is
+//! stored before it is reported as complete, and a turn uses the same snapshot of the book throughout.
 
-mod before;
-mod compose;
+mod history;
+mod cached;
+mod writer;
 mod event;
+mod incoming;
 mod model;
-mod respond;
+mod response;
 mod selection;
 mod settings;
+mod small_talk;
 #[cfg(test)]
 mod tests;
+mod transcript;
 mod window;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use thiserror::Error;
 use uuid::Uuid;
 
 use crate::answer::AgentResponse;
+use crate::cache::Cache;
+use crate::chunk::Chunk;
 use crate::clock::Clock;
 use crate::embed::Embedder;
-use crate::extract::{MOST_PIECES, Passage, extract};
-use crate::generate::{GenerateError, Generator, Usage};
-use crate::index::{Filter, NoSuchPart};
+use crate::extract::{Material, extract};
+use crate::followup::refers_back;
+use crate::generate::{GenerateError, Generator, Meter, Usage};
+use crate::index::{Filter, IndexError, NoSuchPart};
+use crate::library::{Library, Snapshot};
 use crate::query::{InvalidQuestion, MOST_AGENT_HITS, Question};
-use crate::recent::Recent;
 use crate::retrieve::{Confidence, Hit, RetrieveError, Retrieved, Retriever};
 use crate::session::{SessionError, SessionStore, ToolRecord, Turn};
+use crate::small_talk::small_talk;
+use crate::terms::Analyzer;
 use crate::verify::Verifier;
-use compose::{Writer, Written};
-use respond::{Answered, milliseconds, source_chunks};
+use cached::{AnswerKey, SearchKey};
+use response::{Answered, milliseconds, source_chunks};
+use writer::{Writer, Written};
 
-pub use compose::{UNSUPPORTED_MARK, rendered};
 pub use event::{Listener, State, TurnEvent};
 pub use selection::Selection;
 pub use settings::{RetrievalMode, Rewrite, Settings, Verify};
+pub use transcript::{Mark, Transcript};
+pub use writer::UNSUPPORTED_MARK;
 
-/// What answers without a model are said to be made by.
+/// The value of `model_used` for answers written without a model.
 pub const EXTRACTIVE: &str = "extractive";
 
-/// Every abstention contains this.
+/// Every abstention contains this text.
 pub const NO_INFORMATION: &str = "I don't have information about that in the book content";
 
-/// Kept back from the model's time, so that an extractive answer is still in time.
+/// Shown to users when the model failed. The reason is only reported to operators.
+pub const MODEL_UNAVAILABLE: &str = "The language model is unavailable; this answer quotes the book.";
+
+/// Subtracted from the model's deadline, to leave time for the extractive fallback.
 const RESERVE: Duration = Duration::from_millis(500);
 
-/// Searches kept for when the same question comes again.
+/// How many searches are cached.
 const RECENT_SEARCHES: usize = 256;
 
-/// A question to the agent.
+/// A request to the agent.
 #[derive(Debug, Clone, Default)]
 pub struct Ask {
     /// The question.
     pub query: String,
-    /// Passages to retrieve, 1–10.
+    /// Number of passages to retrieve, 1–10.
     pub top_k: usize,
-    /// The least score of a passage, 0–1.
+    /// Minimum score of a passage, 0–1.
     pub threshold: f32,
-    /// What it may be answered from.
+    /// Which part of the book may be used for the answer.
     pub filter: Filter,
-    /// The conversation it is part of.
+    /// The conversation this question belongs to.
     pub session_id: Option<Uuid>,
-    /// What was said before, when there is no session to remember it.
+    /// Earlier turns, for clients that send the conversation themselves instead of using a session.
     pub earlier: Vec<Turn>,
-    /// Words of the book the question is about.
+    /// Text the user selected on a page of the book; the question is about it.
     pub selection: Option<Selection>,
-    /// Whether the passages are wanted in the answer.
+    /// Whether the response should contain the retrieved passages.
     pub include_sources: bool,
-    /// Whether somebody reads along: then a turn may take longer as long as something comes.
+    /// Whether the answer is streamed. A streamed turn may take longer, as long as the model keeps sending
+    /// text.
     pub streamed: bool,
+    /// Counts the tokens the model used. Can be read while the turn runs and after it was dropped.
+    pub meter: Arc<Meter>,
 }
 
-/// Why a turn has no answer.
+/// Why a turn failed, sorted by what the client can do about it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// Ask something else.
+    /// The question is invalid; change it.
     #[error(transparent)]
     Invalid(#[from] InvalidQuestion),
-    /// Name another book or module.
+    /// The filter names a book or module that does not exist.
     #[error(transparent)]
     NoSuchPart(#[from] NoSuchPart),
     /// The book cannot be searched.
@@ -101,49 +118,96 @@ pub enum AskError {
 /// Answers questions about a book.
 #[derive(Clone)]
 pub struct Agent {
-    retriever: Retriever,
-    verifier: Verifier,
+    library: Library,
+    meaning: Option<Arc<dyn Embedder>>,
+    /// The verifier for the snapshot that was used last.
+    verifier: Arc<Mutex<Option<Checking>>>,
+    parts: Parts,
+}
+
+/// Builds an [`Agent`].
+pub struct AgentBuilder {
+    library: Library,
+    clock: Arc<dyn Clock>,
+    generator: Option<Arc<dyn Generator>>,
+    sessions: Option<Arc<dyn SessionStore>>,
+    meaning: Option<Arc<dyn Embedder>>,
+    settings: Settings,
+}
+
+impl AgentBuilder {
+    /// The language model that writes answers.
+    pub fn generator(self, generator: Option<Arc<dyn Generator>>) -> Self {
+        Self { generator, ..self }
+    }
+
+    /// Where conversations are stored.
+    pub fn sessions(self, sessions: Option<Arc<dyn SessionStore>>) -> Self {
+        Self { sessions, ..self }
+    }
+
+    /// An embedder for checking sentences. Without it they are checked by their words and by the reader.
+    pub fn meaning(self, embedder: Option<Arc<dyn Embedder>>) -> Self {
+        Self { meaning: embedder, ..self }
+    }
+
+    /// How the agent answers.
+    pub fn settings(self, settings: Settings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// The agent.
+    pub fn build(self) -> Agent {
+        let parts = Parts {
+            generator: self.generator,
+            sessions: self.sessions,
+            clock: self.clock,
+            searches: Arc::new(Cache::new(RECENT_SEARCHES)),
+            answers: Arc::new(Cache::new(self.settings.cached_answers)),
+            settings: Arc::new(self.settings),
+            hides_model_errors: false,
+        };
+        Agent { library: self.library, meaning: self.meaning, verifier: Arc::default(), parts }
+    }
+}
+
+/// A snapshot and its verifier.
+type Checking = (Arc<Snapshot>, Verifier);
+
+/// The parts of an agent that do not depend on the book.
+#[derive(Clone)]
+struct Parts {
     generator: Option<Arc<dyn Generator>>,
     sessions: Option<Arc<dyn SessionStore>>,
     clock: Arc<dyn Clock>,
-    settings: Settings,
-    searches: Arc<Recent<SearchKey, Retrieved>>,
-    answers: Arc<Recent<AnswerKey, Answered>>,
+    settings: Arc<Settings>,
+    searches: Arc<Cache<SearchKey, Retrieved>>,
+    answers: Arc<Cache<AnswerKey, Answered>>,
+    /// Whether responses omit the reason why the model failed.
+    hides_model_errors: bool,
 }
 
-/// What a search depends on. The index version makes a new book a new search.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct SearchKey {
-    text: String,
-    top_k: usize,
-    threshold: u32,
-    filter: Filter,
-    index_version: String,
+/// The agent during one turn, pinned to one snapshot of the book.
+struct PinnedAgent {
+    retriever: Retriever,
+    verifier: Verifier,
+    parts: Parts,
 }
 
-/// What an answer depends on; settings and model are the agent's own and do not change.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct AnswerKey {
-    search: SearchKey,
-    asked: String,
-    passages: Vec<Uuid>,
-    /// The turns the model would be shown, by name or by words.
-    shown: Vec<(Uuid, String)>,
-}
-
-/// A question on its way to an answer.
+/// What is known about a question when the answer is written.
 struct Brief<'a> {
-    /// As it was asked.
+    /// The question as the user asked it.
     asked: &'a Question,
-    /// As it was searched for.
+    /// The query that was searched for.
     searched: &'a Question,
     retrieved: &'a Retrieved,
     history: &'a [Turn],
     start: Duration,
     streamed: bool,
+    meter: &'a Meter,
 }
 
-/// How an answer came about, before it is put into words.
+/// How an answer was produced; copied into the response.
 #[derive(Debug, Default)]
 struct Draft {
     hits: Vec<Hit>,
@@ -157,101 +221,148 @@ struct Draft {
 }
 
 impl Agent {
-    /// Puts the parts together. Without a generator answers are extractive; without
-    /// sessions nothing is remembered; without `meaning` sentences are checked by their
-    /// words alone.
-    pub fn new(
-        retriever: Retriever,
-        generator: Option<Arc<dyn Generator>>,
-        sessions: Option<Arc<dyn SessionStore>>,
-        meaning: Option<Arc<dyn Embedder>>,
-        clock: Arc<dyn Clock>,
-        settings: Settings,
-    ) -> Self {
-        let verifier = Verifier::new(retriever.shared_analyzer(), meaning);
-        let searches = Arc::new(Recent::new(RECENT_SEARCHES));
-        let answers = Arc::new(Recent::new(settings.cached_answers));
-        Self { retriever, verifier, generator, sessions, clock, settings, searches, answers }
+    /// Starts building an agent for a book. Without further calls, answers are extractive and nothing is stored.
+    pub fn builder(library: impl Into<Library>, clock: Arc<dyn Clock>) -> AgentBuilder {
+        AgentBuilder {
+            library: library.into(),
+            clock,
+            generator: None,
+            sessions: None,
+            meaning: None,
+            settings: Settings::default(),
+        }
     }
 
-    /// Answers a question; `listener` hears of it on the way.
+    /// Answers a question and reports progress to `listener`.
     pub async fn ask(&self, ask: &Ask, listener: Listener<'_>) -> Result<AgentResponse, AskError> {
+        ask.meter.set(Usage::default());
         listener(TurnEvent::State(State::Received));
-        let answered = self.turn(ask, listener).await;
+        let mut answered = self.turn(ask, listener).await;
+        if let Err(AskError::Retrieve(RetrieveError::Index(IndexError::Gone(_)))) = &answered {
+            // The generation was removed before it could be searched; retry with the newer one.
+            answered = self.turn(ask, listener).await;
+        }
         listener(TurnEvent::State(answered.as_ref().map_or(State::Failed, State::end_of)));
         answered
     }
 
-    /// Who writes answers: a model's name, or `extractive`.
-    pub fn model(&self) -> &str {
-        self.generator.as_ref().map_or(EXTRACTIVE, |generator| generator.model())
-    }
-
-    /// Whether calls of the model get through; none without a model.
-    pub fn circuit(&self) -> Option<&'static str> {
-        self.generator.as_ref().map(|generator| generator.circuit())
-    }
-
-    /// How it behaves.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    /// The same agent without its model, for when the model may not be used.
-    pub fn without_model(&self) -> Self {
-        let answers = Arc::new(Recent::new(self.settings.cached_answers));
-        Self { generator: None, answers, ..self.clone() }
-    }
-
     async fn turn(&self, ask: &Ask, listener: Listener<'_>) -> Result<AgentResponse, AskError> {
-        let start = self.clock.now();
+        self.pinned().await?.turn(ask, listener).await
+    }
+
+    /// Validates a request without running it.
+    pub async fn check(&self, ask: &Ask) -> Result<(), AskError> {
+        self.pinned().await?.question(ask).await.map(|_| ())
+    }
+
+    /// The name of the model that writes answers, or `extractive`.
+    pub fn model(&self) -> &str {
+        self.parts.generator.as_ref().map_or(EXTRACTIVE, |generator| generator.model())
+    }
+
+    /// State of the model's circuit breaker; none without a model.
+    pub fn circuit(&self) -> Option<&'static str> {
+        self.parts.generator.as_ref().map(|generator| generator.circuit())
+    }
+
+    /// The agent's settings.
+    pub fn settings(&self) -> &Settings {
+        &self.parts.settings
+    }
+
+    /// The same agent without its model, used when the token budget is spent.
+    pub fn without_model(&self) -> Self {
+        let answers = Arc::new(Cache::new(self.parts.settings.cached_answers));
+        let parts = Parts { generator: None, answers, ..self.parts.clone() };
+        Self { parts, ..self.clone() }
+    }
+
+    /// The same agent for public use: the reason why the model failed goes to the listener, not into the
+    /// response.
+    pub fn hiding_model_errors(self) -> Self {
+        Self { parts: Parts { hides_model_errors: true, ..self.parts }, ..self }
+    }
+
+    /// Pins the agent to the current snapshot of the book.
+    async fn pinned(&self) -> Result<PinnedAgent, AskError> {
+        let snapshot = self.library.current().await.map_err(RetrieveError::from)?;
+        let verifier = self.verifier(&snapshot);
+        Ok(PinnedAgent { retriever: snapshot.retriever.clone(), verifier, parts: self.parts.clone() })
+    }
+
+    fn verifier(&self, snapshot: &Arc<Snapshot>) -> Verifier {
+        let mut kept = self.verifier.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((known, verifier)) if Arc::ptr_eq(known, snapshot) => verifier.clone(),
+            _ => {
+                let retriever = &snapshot.retriever;
+                let reader = retriever.reader().cloned();
+                let verifier = Verifier::new(retriever.shared_analyzer(), self.meaning.clone(), reader);
+                *kept = Some((snapshot.clone(), verifier.clone()));
+                verifier
+            }
+        }
+    }
+}
+
+impl PinnedAgent {
+    async fn turn(&self, ask: &Ask, listener: Listener<'_>) -> Result<AgentResponse, AskError> {
+        let start = self.parts.clock.now();
         listener(TurnEvent::State(State::Validating));
         let asked = self.question(ask).await?;
         let history = self.history(ask).await?;
 
-        let rewritten = self.rewrite(&asked, &history).await;
-        let mut searched = match &rewritten.text {
-            Some(text) => asked.reworded(text),
-            None => asked.clone(),
-        };
-        if let Some(selection) = &ask.selection {
-            searched = searched.reworded(&selection.about(searched.text()));
+        if let Some(talk) = small_talk(asked.text())
+            && let Some(answered) = self.small_talk(talk, &asked, listener).await?
+        {
+            return self.completed(ask, &asked, answered, None, start).await;
         }
+        let mut rewritten = self.rewrite(&asked, &history, &ask.meter).await;
         listener(TurnEvent::State(State::Retrieving));
-        let (search, mut retrieved) = self.search(&searched).await?;
+        let about = |text: &str| match &ask.selection {
+            Some(selection) => asked.reworded(&selection.about(text)),
+            None => asked.reworded(text),
+        };
+        let mut searched = about(rewritten.text.as_deref().unwrap_or(asked.text()));
+        let (mut search, mut retrieved) = self.search(&searched).await?;
+        if rewritten.text.is_some() {
+            // Search for the original question too, in case the user has changed the subject.
+            let alone = about(asked.text());
+            let (key, found) = self.search(&alone).await?;
+            if stands_alone(&asked, &found, &retrieved, self.retriever.analyzer()) {
+                (searched, search, retrieved) = (alone, key, found);
+                rewritten.text = None;
+            }
+        }
         let selected = match &ask.selection {
-            Some(selection) => self.bring_forward(selection, &mut retrieved).await,
+            Some(selection) => self.bring_forward(selection, asked.filter(), &mut retrieved).await,
             None => None,
         };
+        if selected.is_some() {
+            self.retriever.read_again(searched.text(), &mut retrieved);
+        }
         if rewritten.text.is_some() {
             self.keep_cited(&mut retrieved, &history, asked.filter()).await;
         }
         listener(TurnEvent::Sources(source_chunks(&retrieved.hits)));
 
-        let generating = self.clock.now();
-        let key = AnswerKey {
-            search,
-            asked: asked.text().to_owned(),
-            passages: retrieved.hits.iter().map(|hit| hit.chunk.id).collect(),
-            shown: match &self.generator {
-                Some(_) => history.iter().map(|turn| (turn.turn_id, turn.response.answer.clone())).collect(),
-                None => Vec::new(),
-            },
+        let generating = self.parts.clock.now();
+        let brief = Brief {
+            asked: &asked,
+            searched: &searched,
+            retrieved: &retrieved,
+            history: &history,
+            start,
+            streamed: ask.streamed,
+            meter: &ask.meter,
         };
-        let mut answered = match self.answers.get(&key) {
-            Some(answered) => self.again(answered, listener),
+        let key = self.answer_key(search, &brief);
+        let mut answered = match self.parts.answers.get(&key) {
+            Some(answered) => self.again(answered, &asked, listener),
             None => {
-                let brief = Brief {
-                    asked: &asked,
-                    searched: &searched,
-                    retrieved: &retrieved,
-                    history: &history,
-                    start,
-                    streamed: ask.streamed,
-                };
                 let answered = self.answer(&brief, listener).await;
-                if answered.response.grounded && !answered.response.degraded {
-                    self.answers.put(key, answered.clone());
+                if cached::may_recur(&answered, &retrieved) {
+                    self.parts.answers.put(key, answered.clone());
                 }
                 answered
             }
@@ -260,16 +371,30 @@ impl Agent {
         if let Some(selected) = selected {
             response.scope = selected.scope(response, &answered.sources);
         }
-        let now = self.clock.now();
+        response.charge(rewritten.usage);
+        response.rewritten_query.clone_from(&rewritten.text);
+        response.metadata.generation_time_ms =
+            milliseconds(self.parts.clock.now().saturating_sub(generating));
+        self.completed(ask, &asked, answered, rewritten.text, start).await
+    }
+
+    /// Stores the turn and returns its response.
+    async fn completed(
+        &self,
+        ask: &Ask,
+        asked: &Question,
+        mut answered: Answered,
+        rewritten_query: Option<String>,
+        start: Duration,
+    ) -> Result<AgentResponse, AskError> {
+        let response = &mut answered.response;
         response.session_id = ask.session_id;
-        response.tokens_used += rewritten.usage.total();
-        response.metadata.generation_time_ms = milliseconds(now.saturating_sub(generating));
-        response.metadata.response_time_ms = milliseconds(now.saturating_sub(start));
-        if let (Some(sessions), Some(session)) = (&self.sessions, ask.session_id) {
+        response.metadata.response_time_ms = milliseconds(self.parts.clock.now().saturating_sub(start));
+        if let (Some(sessions), Some(session)) = (&self.parts.sessions, ask.session_id) {
             let turn = Turn {
                 turn_id: response.turn_id,
                 query: asked.text().to_owned(),
-                rewritten_query: rewritten.text,
+                rewritten_query,
                 tool_calls: answered.tool_calls,
                 timestamp: response.timestamp.clone(),
                 response: AgentResponse { sources: Some(answered.sources.clone()), ..response.clone() },
@@ -280,60 +405,24 @@ impl Agent {
         Ok(answered.response)
     }
 
-    /// Whether a question may be asked, without asking it.
-    pub async fn check(&self, ask: &Ask) -> Result<(), AskError> {
-        self.question(ask).await.map(|_| ())
-    }
-
-    /// The question, if it may be asked.
+    /// Validates the request.
     async fn question(&self, ask: &Ask) -> Result<Question, AskError> {
         self.retriever.check(&ask.filter).await??;
         Ok(Question::within(MOST_AGENT_HITS, &ask.query, ask.top_k, ask.threshold, ask.filter.clone())?)
     }
 
-    /// Searches, or remembers: the same question of the same book has the same passages.
-    async fn search(&self, question: &Question) -> Result<(SearchKey, Retrieved), AskError> {
-        let key = SearchKey {
-            text: question.text().to_owned(),
-            top_k: question.top_k(),
-            threshold: question.threshold().to_bits(),
-            filter: question.filter().clone(),
-            index_version: self.retriever.version().await?,
-        };
-        if let Some(known) = self.searches.get(&key) {
-            let known = Retrieved { embedding_time: Duration::ZERO, retrieval_time: Duration::ZERO, ..known };
-            return Ok((key, known));
-        }
-        let retrieved = self.retriever.search(question).await?;
-        self.searches.put(key.clone(), retrieved.clone());
-        Ok((key, retrieved))
-    }
-
-    /// An answer that was given before, as a new turn. It cost nothing this time.
-    fn again(&self, mut answered: Answered, listener: Listener<'_>) -> Answered {
-        let response = &mut answered.response;
-        response.turn_id = self.clock.new_id();
-        response.timestamp = self.clock.timestamp();
-        response.tokens_used = 0;
-        response.metadata.cache_hit = true;
-        listener(TurnEvent::State(State::Generating));
-        for sentence in &response.sentences {
-            let cited =
-                response.citations.iter().filter(|citation| sentence.citations.contains(&citation.id));
-            listener(TurnEvent::Sentence(sentence.clone(), cited.cloned().collect()));
-        }
-        answered
-    }
-
     async fn answer(&self, brief: &Brief<'_>, listener: Listener<'_>) -> Answered {
         let Brief { asked, searched, retrieved, .. } = *brief;
         if retrieved.confidence != Confidence::High {
-            return self.respond(asked, retrieved, None);
+            // The table of contents is only shown if no section is close, so it is only read then.
+            let is_near = retrieved.hits.iter().any(|hit| hit.score >= writer::NEAR);
+            let contents = if is_near { Vec::new() } else { self.contents().await };
+            return self.respond(asked, retrieved, None, &contents);
         }
         listener(TurnEvent::State(State::Generating));
         let (mut draft, mut heard) = (Draft::default(), false);
-        if let Some(generator) = &self.generator {
-            let writer = Writer::new(&self.retriever, &self.verifier, &self.settings, listener);
+        if let Some(generator) = &self.parts.generator {
+            let writer = Writer::new(&self.retriever, &self.verifier, &self.parts.settings, listener);
             let mut turn = model::ModelTurn::new(self, generator.as_ref(), brief, writer);
             let ended = turn.run_within(brief).await;
             let written;
@@ -341,7 +430,7 @@ impl Agent {
             heard = !written.sentences.is_empty();
             match ended {
                 Ok(()) => {
-                    let answered = self.respond(asked, retrieved, Some((draft, written)));
+                    let answered = self.respond(asked, retrieved, Some((draft, written)), &[]);
                     if heard && !answered.response.grounded {
                         listener(TurnEvent::Restart);
                     }
@@ -349,7 +438,13 @@ impl Agent {
                 }
                 Err(error) => {
                     draft.degraded = true;
-                    draft.error = Some(error.to_string());
+                    let told = if self.parts.hides_model_errors {
+                        MODEL_UNAVAILABLE.to_owned()
+                    } else {
+                        error.to_string()
+                    };
+                    draft.error = Some(told);
+                    listener(TurnEvent::ModelFailed(error));
                 }
             }
         }
@@ -358,24 +453,48 @@ impl Agent {
         }
         let written = self.extract(searched, retrieved, listener).await;
         let draft = Draft { hits: retrieved.hits.clone(), model: EXTRACTIVE.to_owned(), ..draft };
-        self.respond(asked, retrieved, Some((draft, written)))
+        self.respond(asked, retrieved, Some((draft, written)), &[])
     }
 
-    /// The book's own words.
+    /// Writes an extractive answer.
     async fn extract(&self, searched: &Question, retrieved: &Retrieved, listener: Listener<'_>) -> Written {
-        let passages: Vec<Passage<'_>> =
-            retrieved.hits.iter().map(|hit| Passage { chunk: &hit.chunk, score: hit.score }).collect();
-        let extracts =
-            extract(searched.text(), &retrieved.terms, &passages, self.retriever.analyzer(), MOST_PIECES);
-        let mut writer = Writer::new(&self.retriever, &self.verifier, &self.settings, listener);
-        for piece in compose::extracted(&extracts, &retrieved.hits) {
+        let chunks: Vec<&Chunk> = retrieved.hits.iter().map(|hit| hit.chunk.as_ref()).collect();
+        let material = Material {
+            question: searched.text(),
+            terms: &retrieved.terms,
+            chunks: &chunks,
+            read: &retrieved.read,
+            parts: retrieved.parts,
+            in_doubt: retrieved.answers.is_some_and(|answers| answers < 0.0),
+        };
+        let extracts = extract(&material, self.retriever.analyzer());
+        let mut writer = Writer::new(&self.retriever, &self.verifier, &self.parts.settings, listener);
+        for piece in writer::extracted(extracts) {
             writer.write(piece, &retrieved.hits).await;
         }
         writer.finish()
     }
 }
 
-/// A model that did not answer in time.
+/// Whether a possible follow-up is a question of its own. If it refers back ("it", "that"), the book must
+/// cover the original wording far better than the rewritten one. If not, one passage must contain all its
+/// words.
+fn stands_alone(asked: &Question, alone: &Retrieved, completed: &Retrieved, analyzer: &Analyzer) -> bool {
+    let covered = alone.confidence == Confidence::High;
+    if refers_back(asked.text(), analyzer) {
+        covered && alone.relevance > completed.relevance + FAR_BETTER
+    } else {
+        covered && alone.signals.coverage >= ALL_WORDS
+    }
+}
+
+/// How much higher the relevance of the original wording must be.
+const FAR_BETTER: f32 = 0.4;
+
+/// Coverage, 0–1, from which one passage counts as containing all words of the question.
+const ALL_WORDS: f32 = 0.99;
+
+/// The model did not answer in time.
 fn too_slow() -> GenerateError {
     GenerateError::Unavailable("it took too long".to_owned())
 }

@@ -1,131 +1,225 @@
-//! The answer to a question, the same object on every surface.
+//! The response to a question: the same object in the CLI, the HTTP API and MCP.
 //!
-//! Invariant: `grounded` holds exactly when there is a citation.
+//! Invariant: `grounded` is true if and only if there is a citation.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::generate::Usage;
 use crate::retrieve::Confidence;
-use crate::sources::SourceChunk;
+use crate::search_response::SourceChunk;
 
-/// `AgentResponse` of the contract.
+/// The response to a question.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentResponse {
-    /// Names the turn.
+    /// Id of the turn.
     pub turn_id: Uuid,
-    /// The session the turn belongs to.
+    /// Id of the conversation the turn belongs to; null without one.
     pub session_id: Option<Uuid>,
-    /// The question, trimmed.
+    /// The question as asked, without surrounding white space.
     pub query: String,
-    /// Markdown, with the citations rendered in it.
+    /// The query that was searched for, if the question was a follow-up and had to be rewritten.
+    #[serde(default)]
+    pub rewritten_query: Option<String>,
+    /// Whether this is an answer, an abstention, a reply to small talk, or an answer the user stopped.
+    #[serde(default)]
+    pub kind: ResponseKind,
+    /// The answer as Markdown, including citations in the configured style.
     pub answer: String,
-    /// The answer sentence by sentence, without rendered citations.
+    /// The answer sentence by sentence, without citations in the text.
     pub sentences: Vec<Sentence>,
-    /// The words the answer rests on.
+    /// The citations of the answer, in order of appearance.
     pub citations: Vec<Citation>,
-    /// The passages retrieved; left out when the caller does not want them.
+    /// The passages that were retrieved, best first; omitted if the client did not request them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources: Option<Vec<SourceChunk>>,
-    /// Whether the answer rests on the book.
+    /// Whether the answer has at least one citation.
     pub grounded: bool,
-    /// How well the book covers the question.
+    /// Whether the question was answered, partly answered, or declined.
+    #[serde(default)]
+    pub answer_status: AnswerStatus,
+    /// Parts of the question, or words in it, that the book does not cover.
+    #[serde(default)]
+    pub missing: Vec<String>,
+    /// How likely it is that the book covers the question: `high`, `low` or `none`.
     pub confidence: Confidence,
-    /// The same as a number.
+    /// Estimated probability that the book covers the question, 0–1.
     pub relevance: f32,
-    /// What the answer rests on: what the reader selected, its section, or the whole book.
+    /// Which part of the book the citations are from: the text the user selected, its section, or the whole
+    /// book.
     #[serde(default)]
     pub scope: Scope,
-    /// The model, or `extractive`.
+    /// Name of the model that wrote the answer, or `extractive`.
     pub model_used: String,
-    /// What the model used.
+    /// Total number of tokens the model used, input and output.
     pub tokens_used: u32,
-    /// How many passages were retrieved.
+    /// Number of passages that were retrieved.
     pub retrieval_count: usize,
-    /// Whether a model should have written the answer and could not.
+    /// Whether the model failed and the answer is extractive instead.
     pub degraded: bool,
-    /// What went wrong, in words for the reader.
+    /// Why the answer is `degraded`, in words for the user.
     pub error: Option<String>,
-    /// When, RFC 3339, UTC.
+    /// Time of the answer, RFC 3339, UTC.
     pub timestamp: String,
-    /// Timings and such.
+    /// Timings, token counts and warnings.
     pub metadata: Metadata,
+}
+
+impl AgentResponse {
+    /// Adds tokens that a model used for this answer.
+    pub fn charge(&mut self, usage: Usage) {
+        self.tokens_used = self.tokens_used.saturating_add(usage.total());
+        self.metadata.prompt_tokens = self.metadata.prompt_tokens.saturating_add(usage.input_tokens);
+        self.metadata.completion_tokens = self.metadata.completion_tokens.saturating_add(usage.output_tokens);
+    }
+
+    /// Resets the token counts, for an answer from the cache.
+    pub fn charge_nothing(&mut self) {
+        (self.tokens_used, self.metadata.prompt_tokens, self.metadata.completion_tokens) = (0, 0, 0);
+    }
 }
 
 /// One sentence of an answer.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sentence {
-    /// Its words; a list or a code block may be one.
+    /// The text as Markdown. A list, a table or a code block counts as one sentence.
     pub text: String,
-    /// The citations it carries, by id.
+    /// Ids of the citations that support the sentence.
     pub citations: Vec<usize>,
-    /// How well the cited passages support it, 0–1.
+    /// How well the passages support the sentence, 0–1; 1 if it claims nothing or verification is off.
     pub support: f32,
-    /// Whether that is enough.
+    /// Whether `verdict` is `supported`.
     pub supported: bool,
-    /// Whether it begins a new paragraph.
+    /// The result of verifying the sentence.
+    #[serde(default)]
+    pub verdict: Verdict,
+    /// Whether the sentence begins a new paragraph.
     #[serde(default)]
     pub new_paragraph: bool,
-    /// Its words as safe HTML, for a page that asked for it.
+    /// The white space between the previous sentence and this one, exactly as in `answer`; empty for the
+    /// first.
+    #[serde(default)]
+    pub separator: String,
+    /// The text as sanitized HTML; only present if the client requested it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub html: Option<String>,
 }
 
-/// The words in the book a sentence rests on.
+/// A link from a sentence of an answer to the words of the book that support it.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Citation {
-    /// From 1, in order of appearance.
+    /// Number of the citation, from 1, in order of appearance.
     pub id: usize,
-    /// The page.
+    /// Title of the cited page.
     pub page_title: String,
-    /// The nearest heading.
+    /// The closest heading above the quote; null above the first heading.
     pub heading: Option<String>,
-    /// Page, anchor and, where a browser can find them, the words.
+    /// URL of the page with the anchor of the section and, if possible, a text fragment that highlights the
+    /// quote.
     pub url: String,
-    /// The book, when an index has several.
+    /// Name of the book; omitted if the index has only one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub book_name: String,
-    /// The part of the book.
+    /// Name of the module.
     pub module_name: String,
-    /// The passage.
+    /// Id of the cited passage.
     pub chunk_id: String,
-    /// The exact words relied on.
+    /// The supporting words, exactly as they are in the passage.
     pub quote: String,
-    /// Where they begin in the passage, in bytes.
+    /// Start of the quote in the passage's content, as a byte offset.
     pub start: usize,
-    /// Where they end.
+    /// End of the quote in the passage's content, as a byte offset, exclusive.
     pub end: usize,
 }
 
-/// Timings and such.
+/// Timings, token counts and warnings of a response.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
-    /// From question to answer.
+    /// Time from the question to the complete answer, in milliseconds.
     pub response_time_ms: f64,
-    /// For the question's vector.
+    /// Time to embed the query, in milliseconds; 0 if the search was cached.
     pub embedding_time_ms: f64,
-    /// For finding and ranking.
+    /// Time to search and rank passages, in milliseconds; 0 if the search was cached.
     pub retrieval_time_ms: f64,
-    /// For writing the answer.
+    /// Time to write and verify the answer, in milliseconds.
     pub generation_time_ms: f64,
-    /// Passages retrieved.
+    /// Number of passages that were retrieved.
     pub chunk_count: usize,
-    /// Whether the answer was given before.
+    /// Number of passages the reader model has read.
+    #[serde(default)]
+    pub passages_read: usize,
+    /// Whether the reader model was too busy, so that passages were ranked without it.
+    #[serde(default)]
+    pub reader_busy: bool,
+    /// Whether the answer came from the cache.
     pub cache_hit: bool,
-    /// The generation of the book.
+    /// Input tokens: the part of `tokens_used` that was sent to the model.
+    #[serde(default)]
+    pub prompt_tokens: u32,
+    /// Output tokens: the part of `tokens_used` that the model wrote.
+    #[serde(default)]
+    pub completion_tokens: u32,
+    /// Version of the index that was used.
     pub index_version: String,
-    /// Pointers and addresses of the model that led nowhere and were taken out.
+    /// Number of invalid passage numbers and unknown URLs that were removed from the model's text.
     #[serde(default)]
     pub removed_pointers: usize,
-    /// What the reader should know about how the answer came about.
+    /// Warnings for the user, for example that the conversation was too long for the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// What an answer rests on.
+/// How much of a question was answered.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnswerStatus {
+    /// The whole question was answered.
+    #[default]
+    Answered,
+    /// Part of the question was answered; `missing` names the rest.
+    Partial,
+    /// Nothing was answered: the book does not cover the question.
+    Declined,
+}
+
+/// The result of verifying a sentence.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The cited passages support the sentence.
+    Supported,
+    /// No passage supports the sentence.
+    Unsupported,
+    /// The sentence was not verified, or cannot be, for example because it is in another language.
+    #[default]
+    Unverified,
+    /// The sentence claims nothing, so there is nothing to verify.
+    None,
+}
+
+/// The kind of a response.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResponseKind {
+    /// An answer with citations.
+    #[default]
+    Answer,
+    /// A reply that the book does not cover the question.
+    Abstention,
+    /// A reply to small talk, without citations.
+    Conversation,
+    /// The part of an answer that was written before the user stopped it.
+    Stopped,
+}
+
+/// Which part of the book an answer cites.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -133,8 +227,8 @@ pub enum Scope {
     /// The whole book.
     #[default]
     Book,
-    /// The section the reader's selection stands in.
+    /// Only the section that contains the user's selection.
     Section,
-    /// The passages the reader selected.
+    /// Only passages the user selected.
     Selection,
 }

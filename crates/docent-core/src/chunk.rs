@@ -1,49 +1,60 @@
 //! Cut a parsed document into the passages that are embedded and cited.
 //!
-//! A chunk is the unit of everything downstream: one vector, one search hit, one
-//! citation. It never crosses a heading, and it knows its anchor.
+//! A chunk is the unit of everything downstream: one vector, one search hit, one citation. It never crosses a
+//! heading, and it knows its anchor.
 //!
-//! Invariant: cutting is a pure function of the document. The same page gives the
-//! same chunk ids, so re-indexing an unchanged site writes nothing.
+//! Invariant: cutting is a pure function of the document. The same page gives the same chunk ids, so
+//! re-ingesting an unchanged page reuses its vectors.
+
+pub mod pack;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::document::{Block, BlockKind, Document, Section};
-use crate::sentence::sentences;
+use crate::section_kind::{SectionKind, section_kind};
+use docent_parse::document::{Document, Section};
 
 /// A passage of the book.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chunk {
-    /// Stable while the page, the section and the words stay the same.
+    /// Stays the same as long as page, section and text stay the same.
     pub id: Uuid,
-    /// The page it is from.
+    /// Id of the page.
     pub document_id: String,
-    /// Its place on the page, from 0.
+    /// Position of the chunk on the page, from 0.
     pub index: u32,
-    /// The section of the page it is from, from 0.
+    /// Position of its section on the page, from 0.
     pub section: u32,
-    /// Where to read it: the page with the section's anchor.
+    /// URL of the page with the anchor of the section.
     pub url: String,
-    /// The page's title.
+    /// Title of the page; may be empty.
     pub page_title: String,
-    /// The nearest heading; none above the first one.
+    /// The closest heading; none above the first heading.
     pub heading: Option<String>,
     /// The headings above the passage, outermost first.
     pub heading_hierarchy: Vec<String>,
-    /// The book it is from, when an index has several; set by whoever puts them together.
+    /// Name of the book; empty if the index has only one. Set when several sources are combined.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub book_name: String,
-    /// The part of the book.
+    /// Name of the module.
     pub module_name: String,
-    /// The passage itself, which quotes are taken from.
+    /// The text of the passage. Quotes are taken from it.
     pub content: String,
-    /// How many tokens the embedder reads, title line included.
+    /// Number of tokens for the embedder, including the title line.
     pub token_count: u32,
+    /// The kind of section the passage is from.
+    #[serde(default, skip_serializing_if = "SectionKind::is_body")]
+    pub section_kind: SectionKind,
+    /// Whether the passage begins in the middle of a block that was too long for one passage.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continues: bool,
+    /// Whether the passage ends in the middle of such a block.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub breaks_off: bool,
 }
 
 impl Chunk {
-    /// What is embedded: where the passage stands, then the passage.
+    /// The text to embed: the title line, then the passage.
     pub fn embedded_text(&self) -> String {
         format!("{}\n{}", title_line(&self.page_title, &self.heading_hierarchy), self.content)
     }
@@ -53,19 +64,19 @@ impl Chunk {
         title_line(self.title(), &self.heading_hierarchy)
     }
 
-    /// The page's title, or its name when it has none.
+    /// The title of the page, or its id if it has none.
     pub fn title(&self) -> &str {
         if self.page_title.trim().is_empty() { &self.document_id } else { &self.page_title }
     }
 }
 
-/// Counts tokens as an embedder does, without its marks at both ends.
+/// Counts tokens as the embedder does, without the special tokens it adds.
 pub type TokenCounter<'a> = &'a (dyn Fn(&str) -> usize + Sync);
 
-/// Tokens the embedder adds around every text.
+/// Special tokens the embedder adds around every text.
 const MARKS: usize = 2;
 
-/// A title line may take this share of a chunk; what is longer is the author's poetry.
+/// A title line counts for at most 1/`TITLE_SHARE` of a chunk, however long it is.
 const TITLE_SHARE: usize = 4;
 
 /// Cuts `document` into chunks of at most `limit` tokens, title line included.
@@ -75,8 +86,10 @@ pub fn chunk(document: &Document, limit: usize, count: TokenCounter<'_>) -> Vec<
         let title = title_line(&document.title, &section.hierarchy);
         let title_tokens = count(&title).min(limit / TITLE_SHARE);
         let room = limit.saturating_sub(title_tokens + MARKS).max(16);
-        for (ordinal, (content, counted)) in pack(&section.blocks, room, count).into_iter().enumerate() {
-            let tokens = counted.unwrap_or_else(|| count(&content)) + title_tokens + MARKS;
+        let kind = section_kind(&document.title, section);
+        for (ordinal, packed) in pack::pack(&section.blocks, room, count).into_iter().enumerate() {
+            let content = packed.text;
+            let tokens = packed.tokens.unwrap_or_else(|| count(&content)) + title_tokens + MARKS;
             chunks.push(Chunk {
                 id: id(document, section, ordinal, &content),
                 document_id: document.id.clone(),
@@ -90,6 +103,9 @@ pub fn chunk(document: &Document, limit: usize, count: TokenCounter<'_>) -> Vec<
                 module_name: document.module.clone(),
                 content,
                 token_count: tokens as u32,
+                section_kind: kind,
+                continues: packed.continues,
+                breaks_off: packed.breaks_off,
             });
         }
     }
@@ -107,7 +123,7 @@ fn title_line(title: &str, hierarchy: &[String]) -> String {
 
 fn url(document: &Document, section: &Section) -> String {
     match section.heading.as_ref().and_then(|heading| heading.anchor.as_deref()) {
-        Some(anchor) => format!("{}#{}", document.url, crate::layout::encode_fragment(anchor)),
+        Some(anchor) => format!("{}#{}", document.url, docent_parse::layout::encode_fragment(anchor)),
         None => document.url.clone(),
     }
 }
@@ -119,131 +135,10 @@ fn id(document: &Document, section: &Section, ordinal: usize, content: &str) -> 
     Uuid::new_v5(&Uuid::NAMESPACE_URL, name.join("\u{1e}").as_bytes())
 }
 
-/// Fills chunks with whole blocks in order; a block is cut only when it alone is too long. A chunk
-/// that is one block was counted already, and counting is most of the work.
-fn pack(blocks: &[Block], room: usize, count: TokenCounter<'_>) -> Vec<(String, Option<usize>)> {
-    let mut chunks: Vec<(String, Option<usize>)> = Vec::new();
-    let mut used = 0;
-    let mut add = |text: String, tokens: usize, is_block: bool| match chunks.last_mut() {
-        Some((open, counted)) if used + tokens <= room => {
-            open.push_str("\n\n");
-            open.push_str(&text);
-            *counted = None;
-            used += tokens;
-        }
-        _ => {
-            chunks.push((text, is_block.then_some(tokens)));
-            used = tokens;
-        }
-    };
-    for block in blocks {
-        let tokens = count(&block.text);
-        if tokens <= room {
-            add(block.text.clone(), tokens, true);
-        } else {
-            cut(block, room, count).into_iter().for_each(|(text, tokens)| add(text, tokens, false));
-        }
-    }
-    chunks
-}
-
-/// Cuts one block that is too long: code and tables at lines, text at sentences.
-fn cut(block: &Block, room: usize, count: TokenCounter<'_>) -> Vec<(String, usize)> {
-    match block.kind {
-        BlockKind::Code => {
-            let (open, close) = fences(&block.text);
-            let (open, close) = (format!("{open}\n"), format!("\n{close}"));
-            // Fences as long as the code, around a run of backticks, leave no room for it.
-            let fits = count(&open) + count(&close) <= room / 2;
-            let (open, close) = if fits { (open.as_str(), close.as_str()) } else { ("", "") };
-            let body: Vec<_> =
-                block.text.lines().skip(1).take(block.text.lines().count().saturating_sub(2)).collect();
-            group(&body, "\n", room, open, close, count)
-        }
-        BlockKind::Table => {
-            let lines: Vec<_> = block.text.lines().collect();
-            let header = lines.iter().take(2).copied().collect::<Vec<_>>().join("\n");
-            let header = if count(&header) * 2 < room { format!("{header}\n") } else { String::new() };
-            let skipped = if header.is_empty() { 0 } else { 2 };
-            group(&lines[skipped.min(lines.len())..], "\n", room, &header, "", count)
-        }
-        BlockKind::Text | BlockKind::Admonition => {
-            let spans = sentences(&block.text);
-            // A sentence is joined to the next as it was: by a space or a line break.
-            let parts: Vec<_> = spans
-                .iter()
-                .enumerate()
-                .map(|(number, span)| {
-                    let from = if number == 0 { span.start } else { spans[number - 1].end };
-                    &block.text[from..span.end]
-                })
-                .collect();
-            group(&parts, "", room, "", "", count)
-        }
-    }
-}
-
-fn fences(code: &str) -> (&str, &str) {
-    (code.lines().next().unwrap_or("```"), code.lines().last().unwrap_or("```"))
-}
-
-/// Joins parts up to `room` tokens; a part that alone is too long is cut between words.
-fn group(
-    parts: &[&str],
-    separator: &str,
-    room: usize,
-    before: &str,
-    after: &str,
-    count: TokenCounter<'_>,
-) -> Vec<(String, usize)> {
-    let wrapping = count(before) + count(after);
-    let room = room.saturating_sub(wrapping).max(8);
-    let mut groups: Vec<(String, usize)> = Vec::new();
-    for part in parts {
-        for (part, tokens) in fitting(part, room, count) {
-            match groups.last_mut() {
-                Some((open, used)) if *used + tokens <= room => {
-                    open.push_str(separator);
-                    open.push_str(part);
-                    *used += tokens;
-                }
-                _ => groups.push((part.trim_start_matches([' ', '\n']).to_owned(), tokens)),
-            }
-        }
-    }
-    groups.retain(|(text, _)| !text.trim().is_empty());
-    groups
-        .into_iter()
-        .map(|(text, tokens)| (format!("{before}{}{after}", text.trim_end()), tokens + wrapping))
-        .collect()
-}
-
-/// Halves a text until its parts fit, at a space if there is one.
-fn fitting<'a>(text: &'a str, room: usize, count: TokenCounter<'_>) -> Vec<(&'a str, usize)> {
-    // More characters than this cannot be one readable unit: do not even count them whole.
-    let tokens = if text.len() > room * 64 { usize::MAX } else { count(text) };
-    if tokens <= room || text.chars().nth(1).is_none() {
-        return vec![(text, tokens)];
-    }
-    let mut middle = text.len() / 2;
-    while !text.is_char_boundary(middle) {
-        middle += 1;
-    }
-    let at = text[..middle].rfind(char::is_whitespace).filter(|at| *at > 0);
-    let at = at.or_else(|| text[middle..].find(char::is_whitespace).map(|at| middle + at)).unwrap_or(middle);
-    let (left, right) = text.split_at(at.min(text.len()));
-    if left.is_empty() || right.is_empty() {
-        return vec![(text, tokens)];
-    }
-    let mut parts = fitting(left, room, count);
-    parts.extend(fitting(right, room, count));
-    parts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::SectionBuilder;
+    use docent_parse::document::{BlockKind, SectionBuilder};
     use proptest::prelude::*;
 
     fn words(text: &str) -> usize {
@@ -304,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn code_too_long_is_cut_at_lines_and_fenced_again() {
+    fn long_code_is_cut_at_lines_and_fenced_again() {
         let lines = "a b c d e f g h\n".repeat(4);
         let page = page(|builder| builder.block(BlockKind::Code, &format!("```sh\n{lines}```")));
         for chunk in chunk(&page, 22, &words) {
@@ -329,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn fences_that_leave_no_room_for_code_are_left_out() {
+    fn fences_too_long_for_a_chunk_are_dropped() {
         let fence = "`".repeat(400);
         let page =
             page(|builder| builder.block(BlockKind::Code, &format!("{fence}\n{}\n{fence}", &fence[1..])));
@@ -340,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_depend_on_page_section_and_words_only() {
+    fn ids_depend_on_page_section_and_text() {
         let make = |text: &str| {
             let page = page(|builder| {
                 builder.heading(2, "A", Some("a".into()));

@@ -1,9 +1,9 @@
-//! Pointers become citations, and citations become links.
+//! Remove passage numbers and unknown URLs from a model's text, and render citations.
 //!
-//! The model may only point (`[2]`) at numbered passages; titles, addresses and quotes come
-//! from the index. What points nowhere, and every address the book does not have, is removed.
+//! A model can only point at numbered passages (`[2]`); titles, URLs and quotes come from the index. Invalid
+//! numbers, and URLs that are not in the book, are removed.
 //!
-//! Invariant: nothing here invents an address, a title or a quote.
+//! Invariant: every URL and title in a citation comes from the index.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub use link::deep_link;
 
 mod link;
 
-/// How citations look in the answer's text.
+/// How citations are rendered in the answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CitationStyle {
@@ -24,12 +24,12 @@ pub enum CitationStyle {
     Source,
     /// `(from Title: Heading)`
     Inline,
-    /// `[1]`, with a list at the end.
+    /// `[1]`, with a list of sources at the end
     Numbered,
 }
 
 impl CitationStyle {
-    /// A citation as it stands behind a sentence.
+    /// The citation as appended to a sentence.
     pub fn mark(self, citation: &Citation) -> String {
         let Citation { id, page_title, heading, url, .. } = citation;
         match (self, heading) {
@@ -42,7 +42,7 @@ impl CitationStyle {
         }
     }
 
-    /// What stands below the answer, if anything.
+    /// The list of sources below the answer, if the style has one.
     pub fn list(self, citations: &[Citation]) -> Option<String> {
         if self != Self::Numbered || citations.is_empty() {
             return None;
@@ -52,7 +52,7 @@ impl CitationStyle {
     }
 }
 
-/// Brackets inside a link's label would end it.
+/// Replaces brackets, which would end the label of a link.
 pub(crate) fn label(text: &str) -> String {
     text.replace('[', "(").replace(']', ")")
 }
@@ -60,23 +60,23 @@ pub(crate) fn label(text: &str) -> String {
 /// A sentence without its pointers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pointed {
-    /// The words alone.
+    /// The text without pointers.
     pub text: String,
-    /// The passages pointed at, from 0, each once.
+    /// The passages pointed at, from 0, without duplicates.
     pub passages: Vec<usize>,
-    /// Pointers and addresses that lead nowhere.
+    /// Number of invalid pointers and unknown URLs that were removed.
     pub removed: usize,
 }
 
-/// Which addresses a model may write.
+/// Decides which URLs a model may use.
 pub trait Addresses {
     /// Whether the book has a page at `url`.
     fn is_page(&self, url: &str) -> bool;
-    /// Whether the book's own text has `url`, as a command may.
+    /// Whether `url` occurs in the text of the book, for example in a command.
     fn is_in_text(&self, url: &str) -> bool;
 }
 
-/// Takes the pointers out of a sentence a model wrote. `passages` of them exist.
+/// Removes pointers and unknown URLs from a model's sentence. There are `passages` valid passages.
 pub fn take_pointers(sentence: &str, passages: usize, addresses: &dyn Addresses) -> Pointed {
     let mut pointed = Pointed::default();
     let mut rest = sentence;
@@ -84,7 +84,7 @@ pub fn take_pointers(sentence: &str, passages: usize, addresses: &dyn Addresses)
     while let Some(c) = rest.chars().next() {
         let backticks = rest.len() - rest.trim_start_matches('`').len();
         if backticks > 0 {
-            // Code is not searched for pointers: `list[1]` is not one.
+            // Pointers inside code are ignored: `list[1]` is not one.
             fence = match fence {
                 Some(open) if open == backticks => None,
                 Some(open) => Some(open),
@@ -118,7 +118,7 @@ pub fn take_pointers(sentence: &str, passages: usize, addresses: &dyn Addresses)
     pointed
 }
 
-/// `[1]`, `[1, 2]` and `[words](address)` at the start of `rest`; returns what follows.
+/// Handles `[1]`, `[1, 2]` or `[label](url)` at the start of `rest` and returns what follows.
 fn bracket<'a>(
     rest: &'a str,
     passages: usize,
@@ -134,7 +134,7 @@ fn bracket<'a>(
         if addresses.is_page(url) {
             pointed.text.push_str(&rest[..rest.len() - target.len() + close + 1]);
         } else {
-            // A picture's mark goes with its address.
+            // Remove the `!` of an image along with its URL.
             let before = pointed.text.strip_suffix('!');
             if before.is_some_and(|before| !before.ends_with(char::is_alphanumeric)) {
                 pointed.text.pop();
@@ -163,7 +163,7 @@ fn bracket<'a>(
     Some(after)
 }
 
-/// The length of an address at the start of `rest`.
+/// The length of a URL at the start of `rest`.
 fn address(rest: &str) -> Option<usize> {
     let start = ["https://", "http://", "www."].iter().find(|start| rest.starts_with(**start))?;
     let length = rest
@@ -173,7 +173,7 @@ fn address(rest: &str) -> Option<usize> {
     (length >= start.len()).then_some(length)
 }
 
-/// Closes the gap that something taken out leaves: no two spaces, none before a full stop.
+/// Removes the space that is left over after a removal: double spaces, and spaces before punctuation.
 fn close_gap(text: &mut String, after: &str) {
     let next = after.chars().next();
     if text.ends_with(' ')
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A book at book.org whose text has one more address.
+    /// A book at book.org whose text mentions one other URL.
     struct Book;
 
     impl Addresses for Book {
@@ -207,18 +207,18 @@ mod tests {
     }
 
     #[test]
-    fn pointers_are_taken_out_and_counted_once() {
+    fn pointers_are_removed_and_returned_without_duplicates() {
         check("A node is a process [1].", "A node is a process.", &[0], 0);
         check("Both [1, 3] and [3][2] agree.", "Both and agree.", &[0, 2, 1], 0);
     }
 
     #[test]
-    fn a_pointer_to_nothing_is_removed() {
+    fn an_invalid_pointer_is_removed() {
         check("A node [7] runs [0].", "A node runs.", &[], 2);
     }
 
     #[test]
-    fn addresses_the_book_does_not_have_are_removed() {
+    fn unknown_urls_are_removed() {
         check("See [here](https://evil.org/x) or https://evil.org/y.", "See here or.", &[], 2);
         check("See ![x](https://evil.org/x.png) now! [y](https://evil.org)", "See x now! y", &[], 2);
         check("See https://book.org/a.", "See https://book.org/a.", &[], 0);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_left_alone() {
+    fn pointers_in_code_are_ignored() {
         check("Use `list[1]` [2].", "Use `list[1]`.", &[1], 0);
         check("```py\nx[1]\n```", "```py\nx[1]\n```", &[], 0);
         check("Run `curl https://tool.org/get` [1].", "Run `curl https://tool.org/get`.", &[0], 0);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn every_style_has_its_mark() {
+    fn each_style_renders_a_citation() {
         let marks =
             [CitationStyle::Markdown, CitationStyle::Source, CitationStyle::Inline, CitationStyle::Numbered]
                 .map(|style| style.mark(&citation()));
@@ -270,7 +270,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_pointer_leaves_the_passages_and_no_foreign_address_stays(
+        fn pointers_are_in_range_and_no_unknown_url_remains(
             sentence in "([a-z .`]{0,8}(\\[[0-9, ]{0,5}\\]|https?://[a-z./]{1,12}|\\[[a-z]{0,4}\\]\\([a-z:/.]{0,16}\\))?){0,8}",
         ) {
             let pointed = take_pointers(&sentence, 3, &Book);

@@ -1,4 +1,6 @@
-//! Time and chance, given from outside so that this crate has none of its own.
+//! SEAM: time and random ids.
+//!
+//! Invariant: this crate gets time and randomness only from here, so that tests can control both.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,17 +8,17 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-/// Tells the time, waits, and names things.
+/// Tells the time, sleeps, and creates ids.
 pub trait Clock: Send + Sync {
-    /// Time since some fixed moment.
+    /// Monotonic time since an arbitrary fixed moment.
     fn now(&self) -> Duration;
 
-    /// The date and time, RFC 3339, UTC.
+    /// The current date and time, RFC 3339, UTC.
     fn timestamp(&self) -> String;
 
-    /// Waits.
+    /// Sleeps for `time`.
     fn sleep(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
-    /// A name nobody used before.
+    /// A new, unique id.
     fn new_id(&self) -> Uuid;
 }

@@ -1,6 +1,6 @@
-//! SEAM: text in, vectors out.
+//! SEAM: turn text into vectors.
 //!
-//! Invariant: vectors have unit length, so that their product is their cosine.
+//! Invariant: vectors have unit length, so that their dot product is their cosine similarity.
 
 use std::fmt;
 
@@ -20,27 +20,27 @@ pub enum Purpose {
     Passage,
 }
 
-/// Names what made a vector. Vectors of different makers must never be compared.
+/// Identifies the embedder that produced a vector. Vectors of different embedders must never be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EmbedderId {
-    /// The provider and the model: `local/all-MiniLM-L6-v2-int8`.
+    /// Provider and model, such as `local/granite-embedding-30m-english-int8`.
     pub name: String,
-    /// Length of the vectors; 0 when there are none.
+    /// Number of dimensions of the vectors; 0 if there are none.
     pub width: usize,
 }
 
 impl EmbedderId {
-    /// What an index without vectors records.
+    /// The id recorded in an index without vectors.
     pub fn none() -> Self {
         Self { name: "none".to_owned(), width: 0 }
     }
 
-    /// What an index records that another system made: nobody wrote down who made its vectors.
+    /// The id for an index made by another system that does not record its embedder.
     pub fn unknown(width: usize) -> Self {
         Self { name: "unknown".to_owned(), width }
     }
 
-    /// Whether nobody wrote down who made the vectors.
+    /// Whether the embedder was not recorded.
     pub fn is_unknown(&self) -> bool {
         self.name == "unknown"
     }
@@ -66,16 +66,22 @@ impl fmt::Display for EmbedderId {
 /// Implementations keep input order and return exactly one vector per text.
 #[async_trait]
 pub trait Embedder: Send + Sync {
-    /// What made the vectors; recorded in the index.
+    /// Identifies this embedder; recorded in the index.
     fn id(&self) -> &EmbedderId;
 
-    /// The longest text it reads, in its own tokens; what is longer is cut off.
+    /// Maximum length of a text in this model's tokens; longer texts are truncated.
     fn max_tokens(&self) -> usize;
 
-    /// How many texts are best given to one call.
+    /// Whether a lower-case word is common in the model's language. Defaults to true if the embedder cannot
+    /// tell.
+    fn is_common_word(&self, _word: &str) -> bool {
+        true
+    }
+
+    /// Preferred number of texts per call.
     fn batch_size(&self) -> usize;
 
-    /// How many tokens it reads in `text`, without the marks it adds around it.
+    /// Number of tokens in `text`, without the special tokens the model adds.
     fn count_tokens(&self, text: &str) -> usize;
 
     /// One unit vector per text, in order.
@@ -86,15 +92,19 @@ pub trait Embedder: Send + Sync {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EmbedError {
-    /// Try again later; the request itself was fine.
+    /// Retry later; the request itself was valid.
     #[error("the embedder is unavailable: {0}")]
     Unavailable(String),
 
-    /// Fix the installation or the configuration; trying again will not help.
+    /// Retry soon; too many questions are waiting already.
+    #[error("the embedder is busy: too many questions are waiting")]
+    Busy,
+
+    /// Fix the installation or the configuration; retrying does not help.
     #[error("the embedder cannot be used: {0}")]
     Unusable(String),
 
-    /// Fix the configuration; the index holds vectors of another width.
+    /// Fix the configuration; the index has vectors of another width.
     #[error("expected vectors of width {expected}, got {actual}")]
     WrongWidth {
         /// The width of the index.

@@ -1,237 +1,294 @@
-//! An answer without a model: the pieces of the passages that answer the question.
+//! Write an extractive answer: choose the spans of the passages that answer the question.
 //!
-//! Invariant: every piece is verbatim in its passage, and the answer is in reading order.
+//! A span is a run of statements in one passage. The first one is the short run that is most likely to answer
+//! the question. Others are added only if they are likely enough themselves, or if they contain words of the
+//! question that no chosen span has.
+//!
+//! Invariant: every line of a span is in its passage word for word. A span that begins with a reference
+//! ("This …") includes the statement it refers to, if that is close enough.
+
+mod shorten;
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::chunk::Chunk;
+use crate::question_kind::QuestionKind;
+use crate::read::Read;
+use crate::statement::StatementKind;
 use crate::terms::Analyzer;
-use crate::units::{Unit, UnitKind, units};
 
-/// A piece chosen for the answer.
+/// A span chosen for the answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extract {
-    /// The passage, as an index into those given.
+    /// Index of the passage in [`Material::chunks`].
     pub passage: usize,
-    /// The piece, in bytes of the passage's content.
+    /// The text to show: the span, or the relevant lines of a long list or table.
+    pub text: String,
+    /// The quoted part of the passage's content, in bytes.
     pub span: Range<usize>,
-    /// What it is.
-    pub kind: UnitKind,
-    /// The paragraph of the passage it stands in.
-    pub paragraph: usize,
-    /// How well it answers; comparable within one answer.
-    pub score: f32,
+    /// The estimated probability that the span answers the question.
+    pub chance: f32,
 }
 
-/// A passage to extract from, with its score in the ranking.
-#[derive(Debug, Clone, Copy)]
-pub struct Passage<'a> {
-    /// The passage.
-    pub chunk: &'a Chunk,
-    /// 0–1, as ranked.
-    pub score: f32,
+/// Limits for the length of an answer, in words.
+struct Lengths {
+    /// Length of the first span.
+    first: usize,
+    /// Length of each further span.
+    next: usize,
+    /// Length of all spans together.
+    total: usize,
+    /// Number of spans.
+    spans: usize,
 }
 
-/// What the question is after.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sought {
-    Definition,
-    Number,
-    Name,
-    Steps,
-    Anything,
-}
-
-/// The most pieces of an answer.
-pub const MOST_PIECES: usize = 3;
-
-/// A piece must score at least this share of the best one.
-const LEAST_SHARE: f32 = 0.55;
-
-/// How much a heading above a piece counts for a term that the piece lacks.
-const HEADING_SHARE: f32 = 0.5;
-
-/// How much the sentence before counts for a term that the piece lacks.
-const NEIGHBOUR_SHARE: f32 = 0.3;
-
-/// Chooses at most `most` pieces that answer a question with these weighted terms.
-pub fn extract(
-    question: &str,
-    terms: &[(String, f32)],
-    passages: &[Passage<'_>],
-    analyzer: &Analyzer,
-    most: usize,
-) -> Vec<Extract> {
-    let total: f32 = terms.iter().map(|(_, weight)| weight).sum::<f32>().max(1e-6);
-    let sought = sought(question);
-    let best_passage = passages.iter().map(|passage| passage.score).fold(1e-6, f32::max);
-    let mut candidates: Vec<(Extract, bool)> = Vec::new();
-    for (number, passage) in passages.iter().enumerate() {
-        let content = &passage.chunk.content;
-        let pieces = units(content);
-        let heading: HashSet<String> = analyzer.distinct(&passage.chunk.breadcrumb()).into_iter().collect();
-        let mut before: HashSet<String> = HashSet::new();
-        for (position, unit) in pieces.iter().enumerate() {
-            let text = &content[unit.span.clone()];
-            let own: HashSet<String> = analyzer.distinct(text).into_iter().collect();
-            let covered: f32 = terms
-                .iter()
-                .map(|(term, weight)| {
-                    let share = if own.contains(term) {
-                        1.0
-                    } else if heading.contains(term) {
-                        HEADING_SHARE
-                    } else if before.contains(term) {
-                        NEIGHBOUR_SHARE
-                    } else {
-                        0.0
-                    };
-                    share * weight
-                })
-                .sum::<f32>()
-                / total;
-            let fit = fit(sought, text, unit, position, own.len());
-            let score = (covered + fit) * (0.5 + 0.5 * passage.score / best_passage);
-            let leads = text.ends_with(':')
-                && matches!(pieces.get(position + 1), Some(next) if next.kind != UnitKind::Sentence);
-            let extract = Extract {
-                passage: number,
-                span: unit.span.clone(),
-                kind: unit.kind,
-                paragraph: unit.paragraph,
-                score,
-            };
-            candidates.push((extract, leads));
-            before = own;
+impl Lengths {
+    /// Steps and lists need longer spans; a comparison, or several questions at once, need more spans.
+    fn of(asked: &QuestionKind, parts: usize) -> Self {
+        let first = if asked.how_to || asked.list || asked.trouble { 110 } else { 95 };
+        let several = asked.comparison || parts > 1;
+        Self {
+            first,
+            next: 40,
+            total: first + if several { 75 } else { 40 },
+            spans: if several { 3 } else { 2 },
         }
     }
-    choose(candidates, most)
 }
 
-/// The best pieces in reading order. A piece that leads into a list or a code block brings it along.
-fn choose(candidates: Vec<(Extract, bool)>, most: usize) -> Vec<Extract> {
-    let mut order: Vec<usize> = (0..candidates.len()).collect();
-    order.sort_by(|a, b| candidates[*b].0.score.total_cmp(&candidates[*a].0.score).then(a.cmp(b)));
-    let Some(best) = order.first().map(|first| candidates[*first].0.score) else { return Vec::new() };
-    let mut chosen: Vec<usize> = Vec::new();
-    for number in order {
-        if chosen.len() >= most || candidates[number].0.score < best * LEAST_SHARE {
+/// Penalty per word: of two spans that answer equally well, the shorter one is chosen.
+const COST_OF_A_WORD: f32 = 0.0006;
+
+/// Minimum probability of a further span …
+const LEAST_CHANCE: f32 = 0.2;
+
+/// … or this, if no passage is likely to answer, so that a second span is worth showing …
+const LEAST_CHANCE_IN_DOUBT: f32 = 0.08;
+
+/// … or this, if it contains many words of the question that no chosen span has.
+const LEAST_CHANCE_OF_NEW: f32 = 0.06;
+
+/// Share of the question's weighted words that a span must add to count as new.
+const MUCH_OF_THE_QUESTION: f32 = 0.25;
+
+/// How far back, in words, a span is extended to include what its first statement refers to.
+const REACH_BACK: usize = 45;
+
+/// The input of the extraction.
+#[derive(Clone, Copy)]
+pub struct Material<'a> {
+    /// The query that was searched for.
+    pub question: &'a str,
+    /// The terms of the query with their weights.
+    pub terms: &'a [(String, f32)],
+    /// The passages.
+    pub chunks: &'a [&'a Chunk],
+    /// Their statements, with the probability that each answers the question.
+    pub read: &'a [Read],
+    /// How many questions the user asked at once.
+    pub parts: usize,
+    /// Whether the reader judged that no passage is likely to answer the question.
+    pub in_doubt: bool,
+}
+
+/// Chooses the spans that answer the question, most likely first.
+pub fn extract(material: &Material<'_>, analyzer: &Analyzer) -> Vec<Extract> {
+    let lengths = Lengths::of(&QuestionKind::of(material.question), material.parts);
+    let least_chance = if material.in_doubt { LEAST_CHANCE_IN_DOUBT } else { LEAST_CHANCE };
+    let mut chosen: Vec<Extract> = Vec::new();
+    let mut taken: HashSet<(usize, usize)> = HashSet::new();
+    let mut said: HashSet<String> = HashSet::new();
+    let mut words = 0;
+    for number in 0..lengths.spans {
+        let room = if chosen.is_empty() {
+            lengths.first
+        } else {
+            lengths.next.min(lengths.total.saturating_sub(words))
+        };
+        // If there are several questions, each gets a span of its own first.
+        let part = Some(number).filter(|part| *part < material.parts && material.parts > 1);
+        let Some(run) = best_run(material, &taken, room, part, &said, analyzer) else { break };
+        if !chosen.is_empty()
+            && part.is_none()
+            && run.chance < least_chance
+            && !(run.adds && run.chance >= LEAST_CHANCE_OF_NEW)
+        {
             break;
         }
-        if chosen.contains(&number) {
+        let extract = run.extract(material, analyzer);
+        words += count(&extract.text);
+        said.extend(analyzer.distinct(&extract.text));
+        taken.extend(material.read[run.from..=run.to].iter().map(|read| (read.passage, read.span.start)));
+        join(&mut chosen, extract, material.chunks);
+    }
+    chosen
+}
+
+/// Adds a span, and merges it with one directly before or after it.
+fn join(chosen: &mut Vec<Extract>, extract: Extract, chunks: &[&Chunk]) {
+    let content = chunks[extract.passage].content.as_str();
+    // A shortened list or table is not shown completely, so nothing is adjacent to it.
+    let is_whole = |extract: &Extract| extract.text == content[extract.span.clone()];
+    let gap = |from: usize, to: usize| from <= to && content[from..to].trim().is_empty();
+    for known in chosen.iter_mut().filter(|known| known.passage == extract.passage) {
+        let follows = gap(known.span.end, extract.span.start);
+        if is_whole(known) && is_whole(&extract) && (follows || gap(extract.span.end, known.span.start)) {
+            known.span = known.span.start.min(extract.span.start)..known.span.end.max(extract.span.end);
+            known.text = content[known.span.clone()].to_owned();
+            known.chance += extract.chance;
+            return;
+        }
+    }
+    chosen.push(extract);
+}
+
+/// A run of statements in one passage.
+struct Run {
+    from: usize,
+    to: usize,
+    chance: f32,
+    value: f32,
+    adds: bool,
+}
+
+impl Run {
+    fn extract(&self, material: &Material<'_>, analyzer: &Analyzer) -> Extract {
+        let read = material.read;
+        let passage = read[self.from].passage;
+        let content = material.chunks[passage].content.as_str();
+        let span = read[self.from].span.start..read[self.to].span.end;
+        // A single statement can be too long for an answer: a long list or table.
+        let only = (self.from == self.to).then(|| &read[self.from]);
+        let shortened = only.and_then(|only| {
+            shorten::shortened(content, only, &QuestionKind::of(material.question), material.terms, analyzer)
+        });
+        let (text, span) = shortened.unwrap_or_else(|| (content[span.clone()].to_owned(), span));
+        Extract { passage, text, span, chance: self.chance }
+    }
+}
+
+/// The run of at most `room` words with the highest probability, minus the penalty for its length.
+fn best_run(
+    material: &Material<'_>,
+    taken: &HashSet<(usize, usize)>,
+    room: usize,
+    part: Option<usize>,
+    said: &HashSet<String>,
+    analyzer: &Analyzer,
+) -> Option<Run> {
+    let read = material.read;
+    let mut best: Option<Run> = None;
+    for from in 0..read.len() {
+        let (passage, asked) = (read[from].passage, read[from].part);
+        if part.is_some_and(|part| part != asked) {
             continue;
         }
-        chosen.push(number);
-        if candidates[number].1 && !chosen.contains(&(number + 1)) {
-            chosen.push(number + 1);
+        let content = material.chunks[passage].content.as_str();
+        let mut chance = 0.0;
+        for to in from..read.len() {
+            let here = &read[to];
+            if here.passage != passage || here.part != asked || taken.contains(&(passage, here.span.start)) {
+                break;
+            }
+            chance += read[to].chance;
+            let length = count(&content[read[from].span.start..read[to].span.end]);
+            if to > from && length > room {
+                break;
+            }
+            let value = chance - COST_OF_A_WORD * length.min(room) as f32;
+            if best.as_ref().is_none_or(|best| value > best.value) {
+                best = Some(Run { from, to, chance, value, adds: false });
+            }
         }
     }
-    // Passages stay in the order of their best piece; within one, the book's own order holds.
-    let rank = |passage: usize| chosen.iter().position(|number| candidates[*number].0.passage == passage);
-    let mut extracts: Vec<Extract> = chosen.iter().map(|number| candidates[*number].0.clone()).collect();
-    extracts.sort_by_key(|extract| (rank(extract.passage), extract.span.start));
-    extracts
-}
-
-/// What a piece gains for being the kind of text the question asks for.
-fn fit(sought: Sought, text: &str, unit: &Unit, position: usize, terms: usize) -> f32 {
-    let has_number = text.chars().any(|c| c.is_ascii_digit());
-    let gain = match (sought, unit.kind) {
-        (Sought::Definition, UnitKind::Sentence) => {
-            let defines = [" is a ", " is an ", " is the ", " are ", " refers to ", " means "]
-                .iter()
-                .any(|verb| text.contains(verb));
-            (if defines { 0.15 } else { 0.0 }) + (if position == 0 { 0.1 } else { 0.0 })
-        }
-        (Sought::Number, _) if has_number => 0.2,
-        (Sought::Name, UnitKind::Sentence) if names(text) > 0 => 0.1,
-        (Sought::Steps, UnitKind::Code | UnitKind::List) => 0.15,
-        // A table answers what it was made for; elsewhere it is a lot to read.
-        (_, UnitKind::Table) => -0.15,
-        _ => 0.0,
-    };
-    // Fragments and questions answer nothing.
-    let empty = terms < 2 || text.trim_end().ends_with('?');
-    if empty { gain - 0.3 } else { gain }
-}
-
-/// Capitalised words after the first.
-fn names(text: &str) -> usize {
-    text.split_whitespace().skip(1).filter(|word| word.chars().next().is_some_and(char::is_uppercase)).count()
-}
-
-fn sought(question: &str) -> Sought {
-    let question = question.to_lowercase();
-    let starts = |words: &[&str]| words.iter().any(|word| question.starts_with(word));
-    let holds = |words: &[&str]| words.iter().any(|word| question.contains(word));
-    if holds(&[
-        "how many",
-        "how much",
-        "how long",
-        "how fast",
-        "how old",
-        "how high",
-        "when ",
-        "what year",
-        "what date",
-        "what percent",
-    ]) {
-        Sought::Number
-    } else if starts(&["who", "whose", "where"]) || holds(&["what country", "what city", "whom"]) {
-        Sought::Name
-    } else if starts(&["how do", "how to", "how can", "how should"])
-        || holds(&["command", "example", "install", "steps"])
-    {
-        Sought::Steps
-    } else if starts(&["what is", "what are", "what's", "define", "explain"]) {
-        Sought::Definition
-    } else {
-        Sought::Anything
+    let mut best = best?;
+    reach_back(material, taken, &mut best);
+    if !said.is_empty() {
+        let span = read[best.from].span.start..read[best.to].span.end;
+        let new: HashSet<String> =
+            analyzer.distinct(&material.chunks[read[best.from].passage].content[span]).into_iter().collect();
+        let total: f32 = material.terms.iter().map(|(_, weight)| weight).sum::<f32>().max(1e-6);
+        let added = material.terms.iter().filter(|(term, _)| new.contains(term) && !said.contains(term));
+        best.adds = added.map(|(_, weight)| weight).sum::<f32>() / total >= MUCH_OF_THE_QUESTION;
     }
+    Some(best)
+}
+
+/// Extends a run backwards to include what its first statement refers to.
+fn reach_back(material: &Material<'_>, taken: &HashSet<(usize, usize)>, run: &mut Run) {
+    let read = material.read;
+    let passage = read[run.from].passage;
+    let content = material.chunks[passage].content.as_str();
+    let mut words = 0;
+    while run.from > 0 && refers_back(&content[read[run.from].span.clone()]) {
+        let before = &read[run.from - 1];
+        let is_other = before.passage != passage || before.part != read[run.from].part;
+        if is_other || taken.contains(&(passage, before.span.start)) {
+            break;
+        }
+        words += count(&content[before.span.clone()]);
+        if words > REACH_BACK {
+            break;
+        }
+        run.from -= 1;
+    }
+}
+
+/// Whether a sentence begins with a reference to the text before it.
+fn refers_back(text: &str) -> bool {
+    const OPENINGS: [&str; 26] = [
+        "this",
+        "these",
+        "those",
+        "that",
+        "it",
+        "its",
+        "they",
+        "them",
+        "their",
+        "such",
+        "he",
+        "she",
+        "however",
+        "therefore",
+        "thus",
+        "instead",
+        "otherwise",
+        "then",
+        "also",
+        "but",
+        "and",
+        "so",
+        "both",
+        "similarly",
+        "consequently",
+        "likewise",
+    ];
+    const PHRASES: [&str; 9] = [
+        "in that",
+        "in this",
+        "as a result",
+        "for this",
+        "the former",
+        "the latter",
+        "in addition",
+        "doing so",
+        "if so",
+    ];
+    let lower = text.trim_start_matches(['*', '_', '-', ' ']).to_lowercase();
+    let first = lower.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    OPENINGS.contains(&first) || PHRASES.iter().any(|phrase| lower.starts_with(phrase))
+}
+
+fn count(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+/// Whether a statement is a list, a table or code.
+fn is_block(kind: StatementKind) -> bool {
+    kind != StatementKind::Sentence
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::language::Language;
-    use crate::testing::chunk;
-
-    fn check(question: &str, contents: &[&str], expected: &[&str]) {
-        let analyzer = Analyzer::new(Language::default());
-        let chunks: Vec<Chunk> =
-            contents.iter().zip(0..).map(|(content, number)| chunk("page", number, content)).collect();
-        let passages: Vec<_> = chunks
-            .iter()
-            .map(|chunk| Passage { chunk, score: 1.0 / f32::from(chunk.index as u16 + 1) })
-            .collect();
-        let terms: Vec<_> = analyzer.distinct(question).into_iter().map(|term| (term, 1.0)).collect();
-        let found = extract(question, &terms, &passages, &analyzer, MOST_PIECES);
-        let found: Vec<_> =
-            found.iter().map(|extract| &chunks[extract.passage].content[extract.span.clone()]).collect();
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn the_sentence_with_the_questions_words_is_chosen() {
-        check(
-            "What is a node?",
-            &["Robots are fun. A node is a participant in the graph. It rains.", "Pasta is boiled."],
-            &["A node is a participant in the graph."],
-        );
-    }
-
-    #[test]
-    fn a_lead_brings_its_code_along() {
-        check(
-            "How do I list the topics?",
-            &["List the topics with this command:\n\n```bash\nros2 topic list\n```\n\nIt rains."],
-            &["List the topics with this command:", "```bash\nros2 topic list\n```"],
-        );
-    }
-
-    #[test]
-    fn nothing_to_choose_from_is_no_answer() {
-        check("What is a node?", &[], &[]);
-    }
-}
+mod tests;

@@ -1,20 +1,20 @@
-//! A follow-up and what was asked before become a question that stands alone.
+//! Rewrite a follow-up by rule, so that it can be searched alone.
 //!
-//! By rule: a question that leans on the conversation ("How do I install it?") takes along
-//! the subject of the question before. One that stands alone is left as it is, since words
-//! of another subject only hurt the search.
+//! A question that depends on the conversation ("How do I install it?") gets the subject of the previous
+//! question appended. Other questions are left unchanged, since words of another subject only hurt the
+//! search.
 //!
-//! Invariant: the question asked is always part of the question searched.
+//! Invariant: the rewritten question always contains the original one.
 
 use crate::terms::Analyzer;
 
-/// Words that stand for something said before.
+/// Words that refer to something said before.
 const PRONOUNS: [&str; 20] = [
     "it", "its", "they", "them", "their", "theirs", "this", "that", "these", "those", "he", "she", "him",
     "her", "his", "one", "ones", "same", "such", "there",
 ];
 
-/// How a question begins that goes on from the last one.
+/// Openings of questions that continue the previous one.
 const CONNECTIVES: [&str; 16] = [
     "and ",
     "but ",
@@ -34,14 +34,14 @@ const CONNECTIVES: [&str; 16] = [
     "in that case",
 ];
 
-/// Questions with fewer telling words lean on the conversation.
+/// Questions with fewer subject words depend on the conversation.
 const FEW_TERMS: usize = 2;
 
-/// The most words taken along.
+/// Maximum number of words taken from the previous question.
 const MOST_WORDS: usize = 8;
 
-/// The question to search for; none when `question` stands alone. `before` is the last
-/// question as it was searched.
+/// The query to search for; none if `question` does not depend on the conversation. `before` is the previous
+/// query.
 pub fn rewrite(question: &str, before: Option<&str>, analyzer: &Analyzer) -> Option<String> {
     let before = before?;
     if !leans(question, analyzer) {
@@ -54,7 +54,7 @@ pub fn rewrite(question: &str, before: Option<&str>, analyzer: &Analyzer) -> Opt
         let word = &before[term.start..term.end];
         if !own.contains(&term.text) && !seen.contains(&term.text) && !is_asking(word) {
             seen.push(term.text);
-            // An identifier stands before its parts: once is enough.
+            // The parts of an identifier come after it and need not be repeated.
             if !taken.iter().any(|known| known.contains(word)) {
                 taken.push(word);
             }
@@ -64,16 +64,25 @@ pub fn rewrite(question: &str, before: Option<&str>, analyzer: &Analyzer) -> Opt
     (!taken.is_empty()).then(|| format!("{} ({})", question.trim(), taken.join(" ")))
 }
 
-/// Whether a question needs what was said before to be understood.
+/// Whether a question can only be understood together with the previous one.
 fn leans(question: &str, analyzer: &Analyzer) -> bool {
+    refers_back(question, analyzer) || subjects(question, analyzer) < FEW_TERMS
+}
+
+/// Whether a question refers to the previous one, or has no subject of its own.
+pub fn refers_back(question: &str, analyzer: &Analyzer) -> bool {
     let lower = question.to_lowercase();
     let mut words = lower.split(|c: char| !c.is_alphanumeric() && c != '\'');
     words.any(|word| PRONOUNS.contains(&word))
         || CONNECTIVES.iter().any(|start| lower.trim_start().starts_with(start))
-        || analyzer.distinct(question).iter().filter(|term| !is_asking(term)).count() < FEW_TERMS
+        || subjects(question, analyzer) == 0
 }
 
-/// Words that ask rather than name.
+fn subjects(question: &str, analyzer: &Analyzer) -> usize {
+    analyzer.distinct(question).iter().filter(|term| !is_asking(term)).count()
+}
+
+/// Question words and other words that do not name a subject.
 fn is_asking(word: &str) -> bool {
     matches!(
         word.to_lowercase().as_str(),
@@ -125,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pronoun_takes_the_subject_along() {
+    fn a_pronoun_adds_the_subject_of_the_previous_question() {
         check(
             "What is Isaac Sim?",
             "How do I use it for synthetic data?",
@@ -135,18 +144,18 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_stands_alone_is_left_alone() {
+    fn an_independent_question_is_not_rewritten() {
         check("What is Isaac Sim?", "Which sensors does a humanoid robot need?", None);
     }
 
     #[test]
-    fn a_very_short_question_leans_on_the_last() {
+    fn a_very_short_question_is_a_follow_up() {
         check("What is a ROS 2 node?", "Why?", Some("Why? (ROS 2 node)"));
         check("What is a ROS 2 node?", "And a topic?", Some("And a topic? (ROS 2 node)"));
     }
 
     #[test]
-    fn more_is_more_of_the_last_subject() {
+    fn tell_me_more_is_a_follow_up() {
         check("What is Isaac Sim?", "Tell me more", Some("Tell me more (Isaac Sim)"));
     }
 

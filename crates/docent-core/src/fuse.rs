@@ -1,11 +1,11 @@
-//! Two rankings become one.
+//! Merge the keyword ranking and the vector ranking into one.
 //!
-//! Each ranking is scaled to 0–1 (min–max over its candidates) and both are added with a
-//! weight. A chunk also gains from its page: the best chunk of a page in each ranking
-//! stands for the page, so that a page strong in both rises even when no single chunk is.
+//! Each ranking is scaled to 0–1 (min–max over its candidates), and the weighted scores are added. A chunk
+//! also gets part of the score of its page, which is that of the page's best chunk in each ranking. A page
+//! that is strong in both rankings thus rises even if no single chunk is.
 //!
-//! Invariant: scores are in 0–1, and equal scores keep the order of the book, so that the
-//! same question always gives the same list.
+//! Invariant: scores are in 0–1. Equal scores keep the order of the book, so that the same question always
+//! gives the same list.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use uuid::Uuid;
 use crate::chunk::Chunk;
 use crate::index::{Candidate, Candidates};
 
-/// How rankings are put together.
+/// The weights of the rankings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
-    /// The share of keywords, 0–1; the rest is closeness.
+    /// Weight of the keyword ranking, 0–1; the rest is the weight of the vector ranking.
     pub lexical: f32,
-    /// The share of a chunk's score that is its page's, 0–1.
+    /// Share of a chunk's score that comes from its page, 0–1.
     pub page: f32,
 }
 
 impl Default for Weights {
     fn default() -> Self {
-        Self { lexical: 0.5, page: 0.8 }
+        Self { lexical: 0.4, page: 0.4 }
     }
 }
 
@@ -35,29 +35,36 @@ impl Default for Weights {
 pub struct Fused {
     /// The passage.
     pub chunk: Arc<Chunk>,
-    /// Between 0 and 1; 1 is first in both rankings.
+    /// Merged score, 0–1; 1 for the best chunk of both rankings.
     pub score: f32,
+    /// Keyword score, scaled to 0–1 over the candidates; 0 if it is not in the keyword ranking.
+    pub lexical: f32,
+    /// Vector score, scaled to 0–1 over the candidates; 0 if it is not in the vector ranking.
+    pub dense: f32,
+    /// Score of its page over both rankings, 0–1.
+    pub page: f32,
 }
 
-/// All candidates in one ranking, best first.
+/// Merges all candidates into one ranking, best first.
 pub fn fuse(candidates: &Candidates, weights: Weights) -> Vec<Fused> {
-    // With one ranking alone there is nothing to weigh.
+    // A single ranking gets all the weight.
     let lexical_share = match (candidates.lexical.is_empty(), candidates.dense.is_empty()) {
         (false, true) => 1.0,
         (true, false) => 0.0,
         _ => weights.lexical.clamp(0.0, 1.0),
     };
     let rankings = [(&candidates.lexical, lexical_share), (&candidates.dense, 1.0 - lexical_share)];
-    let mut chunks: HashMap<Uuid, (Arc<Chunk>, f32)> = HashMap::new();
+    let mut chunks: HashMap<Uuid, (Arc<Chunk>, [f32; 2])> = HashMap::new();
     let mut pages: HashMap<String, f32> = HashMap::new();
-    for (ranking, share) in rankings {
+    for (number, (ranking, share)) in rankings.into_iter().enumerate() {
         if share == 0.0 {
             continue;
         }
         let mut best_of_page: HashMap<&str, f32> = HashMap::new();
         for (candidate, scaled) in scaled(ranking) {
-            chunks.entry(candidate.chunk.id).or_insert_with(|| (candidate.chunk.clone(), 0.0)).1 +=
-                share * scaled;
+            let chunk =
+                chunks.entry(candidate.chunk.id).or_insert_with(|| (candidate.chunk.clone(), [0.0; 2]));
+            chunk.1[number] = scaled;
             let best = best_of_page.entry(&candidate.chunk.document_id).or_default();
             *best = best.max(scaled);
         }
@@ -67,9 +74,10 @@ pub fn fuse(candidates: &Candidates, weights: Weights) -> Vec<Fused> {
     }
     let mut fused: Vec<Fused> = chunks
         .into_values()
-        .map(|(chunk, own)| {
+        .map(|(chunk, [lexical, dense])| {
+            let own = lexical_share * lexical + (1.0 - lexical_share) * dense;
             let page = pages.get(&chunk.document_id).copied().unwrap_or_default();
-            Fused { score: (1.0 - weights.page) * own + weights.page * page, chunk }
+            Fused { score: (1.0 - weights.page) * own + weights.page * page, chunk, lexical, dense, page }
         })
         .collect();
     fused.sort_by(|a, b| {
@@ -80,7 +88,7 @@ pub fn fuse(candidates: &Candidates, weights: Weights) -> Vec<Fused> {
     fused
 }
 
-/// Min–max over the ranking; a ranking of equals is all 1.
+/// Min–max scaling; if all scores are equal, they are scaled to 1.
 fn scaled(ranking: &[Candidate]) -> impl Iterator<Item = (&Candidate, f32)> {
     let scores = ranking.iter().map(|candidate| candidate.score);
     let (least, most) =
@@ -109,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn first_in_both_is_first_with_score_one() {
+    fn the_best_chunk_of_both_rankings_has_score_one() {
         let candidates = Candidates {
             lexical: vec![candidate(1, 0, 9.0), candidate(2, 0, 3.0)],
             dense: vec![candidate(1, 0, 0.8), candidate(3, 0, 0.2)],
@@ -131,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn one_ranking_alone_counts_whole() {
+    fn a_single_ranking_has_full_weight() {
         let candidates =
             Candidates { lexical: vec![candidate(1, 0, 4.0), candidate(2, 0, 2.0)], ..Candidates::default() };
         assert_eq!(fuse(&candidates, Weights::default())[0].score, 1.0);

@@ -1,9 +1,9 @@
-//! SEAM: a language model: messages in, a stream of text and tool calls out.
+//! SEAM: the language model. Messages in, a stream of text and tool calls out.
 //!
-//! Invariant: a stream ends with exactly one [`GenerateEvent::Done`] or one error; nothing
-//! follows either.
+//! Invariant: a stream ends with exactly one [`GenerateEvent::Done`] or one error; nothing follows it.
 
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,13 +11,13 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The rules.
+    /// The system prompt.
     System,
-    /// The reader.
+    /// The user.
     User,
     /// The model.
     Assistant,
@@ -25,28 +25,28 @@ pub enum Role {
     Tool,
 }
 
-/// One message of the conversation the model is shown.
+/// One message of the conversation sent to the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The author of the message.
     pub role: Role,
-    /// What is said; may be empty when the model only calls tools.
+    /// The text; may be empty if the model only calls tools.
     pub content: String,
-    /// Tools the model asked for, in order; only an assistant's message has any.
+    /// Tool calls the model requested, in order; only in messages of the assistant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// Which call a tool's message answers.
+    /// Id of the tool call this message is the result of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
 }
 
 impl Message {
-    /// A message of words alone.
+    /// A message with text only.
     pub fn text(role: Role, content: impl Into<String>) -> Self {
         Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None }
     }
 
-    /// The result of a call.
+    /// The result of a tool call.
     pub fn tool_result(call: &ToolCall, content: impl Into<String>) -> Self {
         Self {
             role: Role::Tool,
@@ -57,113 +57,148 @@ impl Message {
     }
 }
 
-/// A tool the model wants run.
+/// A tool call requested by the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Names the call in this conversation.
+    /// Id of the call within the conversation.
     pub id: String,
-    /// Names the tool.
+    /// Name of the tool.
     pub name: String,
-    /// As the model wrote them: JSON, if all is well.
+    /// The arguments as the model wrote them; should be JSON, but may not be.
     pub arguments: String,
 }
 
 /// A tool the model may use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it is for.
+    /// Describes the tool to the model.
     pub description: String,
-    /// JSON schema of its arguments.
+    /// JSON schema of the arguments.
     pub parameters: serde_json::Value,
 }
 
 /// One call of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GenerateRequest {
-    /// The conversation, rules first.
+    /// The conversation, beginning with the system prompt.
     pub messages: Vec<Message>,
-    /// The tools it may use.
+    /// The tools the model may call.
     pub tools: Vec<ToolSpec>,
-    /// Whether it must use one before it answers.
+    /// Whether the model must call a tool before it answers.
     pub must_use_tool: bool,
-    /// 0–1.
+    /// Sampling temperature, 0–1.
     pub temperature: f32,
-    /// The most tokens of the answer.
+    /// Maximum number of tokens in the answer; none leaves it to the model.
     pub max_output_tokens: Option<u32>,
 }
 
-/// What the model sends.
+/// An event in the stream of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GenerateEvent {
-    /// The next piece of the answer.
+    /// The next part of the answer.
     Text(String),
-    /// The tools it wants run, all of one message.
+    /// All tool calls of one message.
     ToolCalls(Vec<ToolCall>),
-    /// The end, with what it cost.
+    /// The end of the answer, with the tokens used.
     Done(Usage),
 }
 
 /// Tokens used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Of the request.
+    /// Tokens of the request.
     pub input_tokens: u32,
-    /// Of the answer.
+    /// Tokens of the answer.
     pub output_tokens: u32,
 }
 
 impl Usage {
-    /// Both together.
+    /// Input and output tokens together.
     pub fn total(self) -> u32 {
         self.input_tokens + self.output_tokens
     }
 }
 
-/// Events as they come.
+impl std::ops::Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+        }
+    }
+}
+
+/// Counts the tokens of a turn while it runs, and keeps the count if the turn is dropped. Estimates are used
+/// until the model reports its own figures.
+#[derive(Debug, Default)]
+pub struct Meter {
+    input: AtomicU32,
+    output: AtomicU32,
+}
+
+impl Meter {
+    /// Tokens used so far.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            input_tokens: self.input.load(Ordering::Relaxed),
+            output_tokens: self.output.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Replaces the tokens used so far.
+    pub fn set(&self, usage: Usage) {
+        self.input.store(usage.input_tokens, Ordering::Relaxed);
+        self.output.store(usage.output_tokens, Ordering::Relaxed);
+    }
+}
+
+/// The events of one call.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<GenerateEvent, GenerateError>> + Send>>;
 
 /// A language model.
 #[async_trait]
 pub trait Generator: Send + Sync {
-    /// The model's name, as reported in answers.
+    /// Name of the model, as reported in responses.
     fn model(&self) -> &str;
 
-    /// Whether calls get through: `closed`, `open` or `half_open`, as of a circuit.
+    /// State of the circuit breaker: `closed`, `open` or `half_open`.
     fn circuit(&self) -> &'static str {
         "closed"
     }
 
-    /// Starts an answer. An error here means that nothing was sent to the reader yet.
+    /// Starts an answer. If this fails, the user has not seen any text yet.
     async fn generate(&self, request: &GenerateRequest) -> Result<EventStream, GenerateError>;
 }
 
-/// Why a model gave no answer, sorted by what the caller can do about it. Messages never
-/// contain keys or the text of the conversation.
+/// Why a call failed, sorted by what the caller can do about it. Messages never contain API keys or text of
+/// the conversation.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum GenerateError {
-    /// Try again later; the request itself was fine.
+    /// Retry later; the request itself was valid.
     #[error("the model is unavailable: {0}")]
     Unavailable(String),
 
-    /// Try again after a while.
+    /// Retry after a delay.
     #[error("the model is busy")]
     RateLimited {
-        /// How long the provider asks to wait.
+        /// The delay requested by the provider, if any.
         retry_after: Option<Duration>,
     },
 
-    /// The answer broke off; what was received may be used or thrown away.
-    #[error("the model's answer broke off: {0}")]
+    /// The stream ended early; the text received so far may be used or discarded.
+    #[error("the model's answer was interrupted: {0}")]
     Interrupted(String),
 
-    /// Send less; the request was longer than the model's window.
+    /// Send less; the request exceeds the model's context window.
     #[error("the conversation is too long for the model: {0}")]
     TooLong(String),
 
-    /// Fix the configuration: the key, the model's name, the address.
+    /// Fix the configuration: the API key, the model name or the URL.
     #[error("the model refused the request: {0}")]
     Refused(String),
 }

@@ -1,9 +1,10 @@
-//! SEAM: where chunks are kept and candidates are found.
+//! SEAM: store chunks and search them.
 //!
-//! An index ranks by keywords and by vectors and reports both lists; putting them
-//! together is [`crate::retrieve`]'s business, so that every index gives the same answers.
+//! An index returns a keyword ranking and a vector ranking. [`crate::retrieve`] merges them, so that every
+//! index gives the same answers.
 //!
-//! Invariant: one search sees one generation; a book published meanwhile is seen by the next.
+//! Invariant: a search uses one generation. To make several calls on the same generation, pin the index with
+//! [`Index::pinned`]; [`crate::library`] does so for every turn.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,56 +17,69 @@ use crate::chunk::Chunk;
 use crate::embed::EmbedderId;
 use crate::language::Language;
 
-/// Finds chunks.
+/// Stores chunks and finds them.
 #[async_trait]
 pub trait Index: Send + Sync {
-    /// The best chunks by keywords and, when the query has a vector, by closeness.
+    /// The best chunks by keywords and, if the query has a vector, by cosine similarity.
     async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError>;
 
-    /// All chunks of a page, in order; none when there is no such page.
+    /// All chunks of a page, in order; empty if there is no such page.
     async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError>;
 
     /// Every page with its sections, in the order of the book.
     async fn outline(&self) -> Result<Vec<PageOutline>, IndexError>;
 
-    /// What the index holds now.
+    /// Describes the current generation.
     async fn describe(&self) -> Result<Description, IndexError>;
 
-    /// [`Description::version`] alone, which every turn asks for.
-    async fn version(&self) -> Result<String, IndexError> {
-        Ok(self.describe().await?.version)
-    }
+    /// Identifies the current generation. Called for every turn, so it must be cheap. It has no default
+    /// implementation, so that decorators cannot forget to forward it.
+    async fn identity(&self) -> Result<Identity, IndexError>;
+
+    /// Pins the index to its current generation: the result does not see later ones.
+    async fn pinned(self: Arc<Self>) -> Result<Arc<dyn Index>, IndexError>;
+}
+
+/// Identifies a generation, and says how queries for it must be embedded and analyzed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Name of the generation; changes with every publication.
+    pub version: String,
+    /// The embedder that made the vectors.
+    pub embedder: EmbedderId,
+    /// Language of the book.
+    pub language: Language,
 }
 
 /// A page and its sections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageOutline {
-    /// Names the page.
+    /// Id of the page.
     pub document_id: String,
-    /// Where it is published, without an anchor.
+    /// URL of the published page, without an anchor.
     pub url: String,
-    /// Its title.
+    /// Title of the page.
     pub title: String,
-    /// The book, when there are several.
+    /// Name of the book; empty if the index has only one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub book_name: String,
-    /// The part of the book.
+    /// Name of the module.
     pub module_name: String,
-    /// Its sections that have text, in order.
+    /// The sections that contain text, in order.
     pub sections: Vec<SectionOutline>,
 }
 
 /// A section of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SectionOutline {
-    /// Its heading; none for what comes before the first.
+    /// Heading of the section; none before the first heading.
     pub heading: Option<String>,
-    /// The page with the section's anchor.
+    /// URL of the page with the anchor of the section.
     pub url: String,
 }
 
 impl PageOutline {
-    /// The outline of chunks in the order of the book.
+    /// Builds the outline from chunks, which must be in the order of the book.
     pub fn of<'a>(chunks: impl IntoIterator<Item = &'a Chunk>) -> Vec<Self> {
         let mut pages: Vec<Self> = Vec::new();
         for chunk in chunks {
@@ -89,20 +103,20 @@ impl PageOutline {
     }
 }
 
-/// What to look for.
+/// A search in an index.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexQuery<'a> {
-    /// The question, for keywords.
+    /// The query text, for the keyword search.
     pub text: &'a str,
-    /// The question's vector; none searches by keywords alone.
+    /// The query vector; none searches by keywords only.
     pub vector: Option<&'a [f32]>,
-    /// What may be found.
+    /// Which chunks may be returned.
     pub filter: &'a Filter,
-    /// How many candidates to return of each kind.
+    /// Number of candidates in each ranking.
     pub depth: usize,
 }
 
-/// Restricts a search.
+/// Restricts a search to part of the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Filter {
     /// Only chunks of this book.
@@ -112,94 +126,99 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Only chunks of this module, if one is named.
+    /// Only chunks of this module; all chunks if none is given.
     pub fn of_module(module: Option<String>) -> Self {
         Self { book: None, module }
     }
 
-    /// Whether nothing is left out.
+    /// Whether the filter admits every chunk.
     pub fn is_open(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a chunk may be found.
+    /// Whether the filter admits a chunk.
     pub fn admits(&self, chunk: &Chunk) -> bool {
         self.book.as_ref().is_none_or(|book| chunk.book_name == *book)
             && self.module.as_ref().is_none_or(|module| chunk.module_name == *module)
     }
 }
 
-/// What was asked for and is not in the index.
+/// A filter names a book or module that is not in the index.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NoSuchPart {
-    /// Name another book.
-    #[error("there is no book `{name}` here")]
+    /// There is no such book.
+    #[error("there is no book `{name}` in this index")]
     Book {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The names of all books.
         known: Vec<String>,
     },
-    /// Name another module.
+    /// There is no such module.
     #[error("there is no module `{name}` in {}", .book.as_ref().map_or("this book".to_owned(), |book| format!("the book `{book}`")))]
     Module {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// In which of several books.
+        /// The book that was searched, if one was named.
         book: Option<String>,
-        /// What there is.
+        /// The names of all modules.
         known: Vec<String>,
     },
 }
 
-/// A chunk found, with the score of one ranking.
+/// A chunk in one of the rankings.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     /// The passage.
     pub chunk: Arc<Chunk>,
-    /// BM25, or cosine.
+    /// BM25 score or cosine similarity.
     pub score: f32,
 }
 
-/// What an index found: two rankings, best first.
+/// The result of a search in an index: two rankings, best first.
 #[derive(Debug, Clone, Default)]
 pub struct Candidates {
-    /// By keywords (BM25).
+    /// Ranked by keywords (BM25).
     pub lexical: Vec<Candidate>,
-    /// By vector (cosine).
+    /// Ranked by vectors (cosine similarity).
     pub dense: Vec<Candidate>,
-    /// The question's distinct terms with their weights: rare terms weigh more.
+    /// The distinct terms of the query with their weights; rare terms weigh more.
     pub terms: Vec<(String, f32)>,
-    /// The generation that answered.
+    /// The generation that was searched.
     pub version: String,
 }
 
-/// What an index holds.
+/// Describes a generation of the index.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Description {
-    /// Names the generation; changes whenever the book does.
+    /// Name of the generation; changes with every publication.
     pub version: String,
-    /// What made its vectors.
+    /// The embedder that made the vectors.
     pub embedder: EmbedderId,
-    /// What the book is written in.
+    /// Language of the book.
     pub language: Language,
-    /// How many pages.
+    /// Number of pages.
     pub pages: usize,
-    /// How many chunks.
+    /// Number of chunks.
     pub chunks: usize,
-    /// Pages and chunks by module, in name order.
+    /// Pages and chunks per module, sorted by name.
     pub modules: Modules,
-    /// The same for each book that has a name; none when there is only one book.
+    /// The same for each book; empty if the index has only one book.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub books: BTreeMap<String, Modules>,
-    /// The sources it was made from.
+    /// The sources it was built from.
     pub sources: Vec<String>,
-    /// When it was published, RFC 3339.
+    /// Time of publication, RFC 3339.
     pub created_at: String,
 }
 
 impl Description {
-    /// Whether there is what a filter asks for.
+    /// The identity of this generation.
+    pub fn identity(&self) -> Identity {
+        Identity { version: self.version.clone(), embedder: self.embedder.clone(), language: self.language }
+    }
+
+    /// Checks that the book and module of a filter exist.
     pub fn check(&self, filter: &Filter) -> Result<(), NoSuchPart> {
         let modules = match &filter.book {
             None => &self.modules,
@@ -222,66 +241,75 @@ impl Description {
 /// Modules by name.
 pub type Modules = BTreeMap<String, Module>;
 
-/// A part of the book.
+/// A module of the book.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Module {
-    /// What the author calls it, when that is not its name.
+    /// The author's label for the module, if it differs from the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Pages in it.
+    /// Number of pages.
     pub pages: usize,
-    /// Chunks in it.
+    /// Number of chunks.
     pub chunks: usize,
 }
 
-/// Why an index could not answer, sorted by what the caller can do about it.
+/// Why an index failed, sorted by what the caller can do about it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// Nothing was published yet: ingest a book.
+    /// Nothing has been published yet; ingest a book.
     #[error("no book has been ingested")]
     Empty,
 
-    /// The files are not what was published: ingest again.
+    /// The files differ from what was published; ingest again.
     #[error("the index is damaged: {0}")]
     Damaged(String),
 
-    /// Written by a version of Docent with another file format: ingest again.
-    #[error("the index has format {found}, this version reads {expected}")]
+    /// Written by a version of Docent with another file format; ingest again.
+    #[error("the index has format {found}, but this version of Docent reads format {expected}")]
     OtherFormat {
-        /// In the manifest.
+        /// The format of the index.
         found: u32,
-        /// What this program writes.
+        /// The format this version reads and writes.
         expected: u32,
     },
 
+    /// Configure the embedder that made the index, or ingest again.
+    #[error("the index was made with {made_with}, but {running} is configured")]
+    OtherEmbedder {
+        /// The embedder that made the vectors of the index.
+        made_with: EmbedderId,
+        /// The embedder that is configured.
+        running: EmbedderId,
+    },
+
     /// The query does not fit the index.
-    #[error("the index holds vectors of width {expected}, the question's has {actual}")]
+    #[error("the index has vectors of width {expected}, but the query vector has width {actual}")]
     WrongWidth {
         /// The width of the index.
         expected: usize,
-        /// The width of the question's vector.
+        /// The width of the query vector.
         actual: usize,
     },
 
-    /// Try again later; what was published is untouched.
+    /// Retry later; the published index is not affected.
     #[error("the index is unavailable: {0}")]
     Unavailable(String),
 
-    /// Fix the configuration; trying again will not help.
+    /// Fix the configuration; retrying does not help.
     #[error("the index cannot be used: {0}")]
     Unusable(String),
 
-    /// What was asked for is not there, or no longer.
-    #[error("the index is gone: {0}")]
+    /// The index, or the pinned generation, does not exist or was removed.
+    #[error("the index does not exist: {0}")]
     Gone(String),
 
-    /// The disk failed; what was published is untouched.
+    /// Reading or writing a file failed; the published index is not affected.
     #[error("{context}: {source}")]
     Io {
-        /// What was being done, with the path.
+        /// The operation and the path.
         context: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }

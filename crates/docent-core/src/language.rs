@@ -1,7 +1,7 @@
-//! The language a book is written in, which chooses its stemmer and stop words.
+//! The language of a book, which determines stemming and stop words.
 //!
-//! Invariant: the language is a property of the index. It is decided once, at ingest, and
-//! questions are cut by the same rules as the book.
+//! Invariant: the language is a property of the index. It is decided once, at ingest, and questions are
+//! analyzed by the same rules as the book.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use frostem::Algorithm;
 use serde::{Deserialize, Serialize};
 
-/// A language by its ISO 639-1 code; English unless the book says otherwise.
+/// A supported language. The default is English.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Language(&'static Entry);
@@ -17,7 +17,7 @@ pub struct Language(&'static Entry);
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
     code: &'static str,
-    /// whatlang's ISO 639-3 code.
+    /// ISO 639-3 code, as returned by whatlang.
     detected_as: &'static str,
     stemmer: Option<Algorithm>,
 }
@@ -26,7 +26,7 @@ const fn entry(code: &'static str, detected_as: &'static str, stemmer: Option<Al
     Entry { code, detected_as, stemmer }
 }
 
-/// English first: it is the default.
+/// The supported languages. The first one is the default.
 static LANGUAGES: &[Entry] = &[
     entry("en", "eng", Some(Algorithm::English)),
     entry("ar", "ara", Some(Algorithm::Arabic)),
@@ -60,7 +60,7 @@ static LANGUAGES: &[Entry] = &[
 ];
 
 impl Language {
-    /// The language most of `sample` is written in; English when that is unclear.
+    /// Detects the language of `sample`; English if that is unclear.
     pub fn detect(sample: &str) -> Self {
         whatlang::detect(sample)
             .filter(whatlang::Info::is_reliable)
@@ -68,7 +68,14 @@ impl Language {
             .map_or_else(Self::default, Self)
     }
 
-    /// Its ISO 639-1 code.
+    /// Whether a text is reliably detected as another language.
+    pub fn differs_from(self, text: &str) -> bool {
+        whatlang::detect(text)
+            .filter(whatlang::Info::is_reliable)
+            .is_some_and(|info| info.lang().code() != self.0.detected_as)
+    }
+
+    /// ISO 639-1 code of the language.
     pub fn code(self) -> &'static str {
         self.0.code
     }
@@ -90,9 +97,9 @@ impl fmt::Display for Language {
     }
 }
 
-/// Not a language Docent knows.
+/// The language is not supported.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("unknown language `{0}`; known are {known}", known = known_codes())]
+#[error("unknown language `{0}`; supported languages: {known}", known = known_codes())]
 pub struct UnknownLanguage(String);
 
 fn known_codes() -> String {
@@ -127,19 +134,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_book_in_german_is_german() {
+    fn german_text_is_detected() {
         let text = "Ein Knoten ist ein Programm, das über Themen mit anderen Knoten Nachrichten austauscht. \
                     Jeder Knoten hat einen Namen und gehört zu einem Graphen.";
         assert_eq!(Language::detect(text).code(), "de");
     }
 
     #[test]
-    fn too_little_text_is_english() {
+    fn short_text_defaults_to_english() {
         assert_eq!(Language::detect("ROS").code(), "en");
     }
 
     #[test]
-    fn an_unknown_code_names_the_known_ones() {
+    fn the_error_for_an_unknown_code_lists_the_supported_ones() {
         let message = "xx".parse::<Language>().unwrap_err().to_string();
         assert!(message.contains("unknown language `xx`") && message.contains("en"), "{message}");
     }

@@ -1,10 +1,10 @@
-//! Does the book cover this question? One number between 0 and 1.
+//! Estimate the probability that the book covers a question.
 //!
-//! A small logistic model over what retrieval knows anyway. Its coefficients are data:
-//! `relevance.json` names the questions they were fitted on and the command that fits them.
+//! A small logistic model over signals that retrieval has anyway. `relevance.json` contains the coefficients,
+//! the questions they were fitted on and the command that fits them.
 //!
-//! Invariant: every signal grows with relevance and lies between 0 and 1, whatever the
-//! embedder or the length of the question.
+//! Invariant: every signal grows with relevance and is between 0 and 1, whatever the embedder or the length
+//! of the question.
 
 use std::sync::LazyLock;
 
@@ -13,33 +13,48 @@ use serde::{Deserialize, Serialize};
 use crate::index::Candidates;
 use crate::terms::Analyzer;
 
-/// What retrieval knows about how well the book matches a question.
+/// How well the book matches a question, as measured by retrieval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Signals {
-    /// The cosine of the closest chunk.
+    /// Cosine similarity of the closest chunk, 0–1.
     pub dense_best: f32,
-    /// How far the closest chunk stands out from the tenth closest.
+    /// Difference between the cosine similarities of the closest and the tenth closest chunk, 0–1.
     pub margin: f32,
-    /// BM25 of the best chunk against the most its terms could give.
+    /// BM25 score of the best chunk, divided by the maximum possible for the terms of the question, 0–1.
     pub lexical_best: f32,
-    /// The weight of the question's terms found in the best chunks, of all its terms'.
+    /// Largest weighted share of the question's terms that one of the best chunks contains, 0–1.
     pub coverage: f32,
 }
 
-/// The models, and where their coefficients come from.
+/// The coefficients of the models, and how they were fitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// The question sets the coefficients came from.
+    /// The question sets the coefficients were fitted on.
     pub fitted_on: String,
-    /// The command that fits them.
+    /// The command that fits the coefficients.
     pub command: String,
-    /// For a search by keywords and vectors.
+    /// For a search by keywords and by vectors of the bundled embedder.
     pub hybrid: Coefficients,
-    /// For a search by keywords alone.
+    /// For vectors of other embedders, whose similarities are distributed differently.
+    pub other_embedders: Coefficients,
+    /// For a search by keywords only.
     pub keywords: Coefficients,
+    /// For any of these, if the reader judged the best passages.
+    pub reader: ReaderCoefficients,
 }
 
-/// The weights of one logistic model.
+/// The coefficients of the logistic model that includes the reader's judgement.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReaderCoefficients {
+    /// The bias.
+    pub intercept: f64,
+    /// Weight of the relevance without a reader, as a logit.
+    pub relevance: f64,
+    /// Weight of the highest logit that a passage answers the question.
+    pub answers: f64,
+}
+
+/// The coefficients of one logistic model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Coefficients {
     /// The bias.
@@ -55,22 +70,53 @@ pub struct Coefficients {
 }
 
 static SHIPPED: LazyLock<Calibration> = LazyLock::new(|| {
-    // A test reads the same file, so this cannot fail in a build that passed.
+    // A test parses the same file, so this cannot fail in a tested build.
     serde_json::from_str(include_str!("relevance.json"))
         .unwrap_or_else(|error| unreachable!("relevance.json: {error}"))
 });
 
+/// Part of the names of the embedders that [`Calibration::hybrid`] was fitted on.
+const CALIBRATED_FAMILY: &str = "granite";
+
 impl Calibration {
-    /// The coefficients that come with the program.
+    /// The coefficients shipped with Docent.
     pub fn shipped() -> &'static Self {
         &SHIPPED
     }
 
-    /// The probability that the book covers the question.
-    pub fn relevance(&self, signals: &Signals) -> f32 {
-        let model = if signals.has_vectors() { &self.hybrid } else { &self.keywords };
+    /// The probability that the book covers the question. `embedder` is the name of the embedder.
+    pub fn relevance(&self, signals: &Signals, embedder: &str) -> f32 {
+        let model = match signals.has_vectors() {
+            true if embedder.contains(CALIBRATED_FAMILY) => &self.hybrid,
+            true => &self.other_embedders,
+            false => &self.keywords,
+        };
         model.probability(signals)
     }
+
+    /// The same, including the reader's judgement. `answers` is its highest logit that a passage answers.
+    pub fn with_reader(&self, relevance: f32, answers: f32) -> f32 {
+        self.reader.probability(relevance, answers)
+    }
+}
+
+impl ReaderCoefficients {
+    /// The probability this model gives.
+    pub fn probability(&self, relevance: f32, answers: f32) -> f32 {
+        let sum = self.intercept
+            + self.relevance * logit(relevance)
+            + self.answers * f64::from(answers.clamp(-MOST_ANSWERS, MOST_ANSWERS));
+        (1.0 / (1.0 + (-sum).exp())) as f32
+    }
+}
+
+/// Logits of the reader are clamped to ± this value.
+const MOST_ANSWERS: f32 = 10.0;
+
+/// The log odds of a probability, which is clamped to avoid infinities.
+pub fn logit(probability: f32) -> f64 {
+    let probability = f64::from(probability).clamp(1e-4, 1.0 - 1e-4);
+    (probability / (1.0 - probability)).ln()
 }
 
 impl Coefficients {
@@ -85,21 +131,21 @@ impl Coefficients {
     }
 }
 
-/// How many of the best chunks are searched for the question's terms.
+/// Number of best chunks in which the terms of the question are searched.
 const COVERING_CHUNKS: usize = 5;
 
 impl Signals {
-    /// Whether the search had vectors to compare.
+    /// Whether vectors were searched.
     fn has_vectors(&self) -> bool {
         self.dense_best > 0.0
     }
 
-    /// What a search by keywords alone would have seen.
+    /// The signals of a search by keywords only.
     pub fn without_vectors(self) -> Self {
         Self { dense_best: 0.0, margin: 0.0, ..self }
     }
 
-    /// Reads the signals off what an index found. `best` are the chunks of the final ranking.
+    /// Measures the signals. `best` are the texts of the best chunks in the final ranking.
     pub fn measure(candidates: &Candidates, best: &[&str], analyzer: &Analyzer) -> Self {
         let dense = |rank: usize| candidates.dense.get(rank).map(|candidate| candidate.score.clamp(0.0, 1.0));
         let dense_best = dense(0).unwrap_or(0.0);
@@ -114,10 +160,10 @@ impl Signals {
     }
 }
 
-/// BM25 with k1 = 1.2 gives a term at most 2.2 times its weight.
+/// With k1 = 1.2, BM25 scores a term with at most 2.2 times its weight.
 const BM25_CEILING: f32 = 2.2;
 
-/// The best share of the question's weight that one of the top chunks holds by itself.
+/// The largest weighted share of the question's terms that one of the best chunks contains.
 fn coverage(candidates: &Candidates, best: &[&str], analyzer: &Analyzer) -> f32 {
     let total: f32 = candidates.terms.iter().map(|(_, weight)| weight).sum();
     if total <= 0.0 {
@@ -141,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_of_any_signal_is_never_less_relevant() {
+    fn relevance_never_decreases_with_a_signal() {
         let shipped = Calibration::shipped();
         let base = Signals { dense_best: 0.4, margin: 0.1, lexical_best: 0.3, coverage: 0.4 };
         let more = [
@@ -151,7 +197,7 @@ mod tests {
             Signals { coverage: 0.8, ..base },
         ];
         for signals in more {
-            for model in [&shipped.hybrid, &shipped.keywords] {
+            for model in [&shipped.hybrid, &shipped.other_embedders, &shipped.keywords] {
                 assert!(model.probability(&signals) >= model.probability(&base), "{signals:?}");
             }
         }

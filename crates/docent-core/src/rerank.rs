@@ -1,10 +1,9 @@
-//! SEAM: a question and passages in, how well each answers it out.
+//! SEAM: the reranker, an optional external model that reorders passages.
 //!
-//! A reranker reads question and passage together, which is better and slower than comparing
-//! vectors. It sees the best of the fused ranking and puts them in its own order.
+//! A reranker reads question and passage together, which is better but slower than comparing vectors. It
+//! reorders the best passages of the merged ranking.
 //!
-//! Invariant: reranking changes places, never what was found; without a judgement the fused
-//! order stands.
+//! Invariant: reranking changes the order, never the set of passages. If it fails, the merged order is kept.
 
 use std::sync::Arc;
 
@@ -13,53 +12,52 @@ use thiserror::Error;
 
 use crate::fuse::Fused;
 
-/// Judges passages for a question. One call is one question.
+/// Scores passages for a question.
 ///
-/// Implementations keep input order and return exactly one score per passage. They log
-/// their failures: whoever asks goes on without them.
+/// Implementations keep input order and return exactly one score per passage. They log their failures;
+/// callers continue without scores.
 #[async_trait]
 pub trait Reranker: Send + Sync {
-    /// The provider and the model: `cohere/rerank-v3.5`.
+    /// Provider and model, such as `cohere/rerank-v3.5`.
     fn name(&self) -> &str;
 
     /// How well each passage answers the question, 0–1, in order.
     async fn rerank(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, RerankError>;
 }
 
-/// Why there is no judgement, sorted by what the caller can do about it.
+/// Why reranking failed, sorted by what the caller can do about it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RerankError {
-    /// Try again later; the request itself was fine.
+    /// Retry later; the request itself was valid.
     #[error("the reranker is unavailable: {0}")]
     Unavailable(String),
 
-    /// Fix the installation or the configuration; trying again will not help.
+    /// Fix the installation or the configuration; retrying does not help.
     #[error("the reranker cannot be used: {0}")]
     Unusable(String),
 }
 
-/// A reranker and how much it is given.
+/// A reranker, and how many passages it gets.
 #[derive(Clone)]
 pub struct Reranking {
-    /// Who judges.
+    /// The reranker.
     pub reranker: Arc<dyn Reranker>,
-    /// How many of the best it sees.
+    /// Number of passages to rerank.
     pub candidates: usize,
 }
 
-/// A passage in its final place.
+/// A passage at its final position.
 #[derive(Debug, Clone)]
 pub struct Placed {
-    /// The passage, with the score of its place.
+    /// The passage, with the score of its position.
     pub fused: Fused,
-    /// What the reranker says of it; none if it was not asked or did not answer.
+    /// Score by the reranker, 0–1; none if it did not score the passage.
     pub rerank_score: Option<f32>,
 }
 
 impl Reranking {
-    /// The ranking with its best in the reranker's order. The scores stay where they are:
-    /// they tell places apart, and descend.
+    /// Reorders the best passages. Scores belong to positions and are not moved, so that they still descend.
     pub async fn place(&self, query: &str, ranking: Vec<Fused>) -> Vec<Placed> {
         let judged = ranking.len().min(self.candidates);
         let texts: Vec<String> = ranking[..judged].iter().map(|hit| hit.chunk.embedded_text()).collect();
@@ -72,17 +70,17 @@ impl Reranking {
             return unplaced(ranking);
         }
         let mut order: Vec<usize> = (0..judged).collect();
-        // Stable: of equals, the one that was before stays before.
+        // The sort is stable: passages with equal scores keep their order.
         order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
         let moved = order.into_iter().zip(&ranking).map(|(from, place)| Placed {
-            fused: Fused { chunk: ranking[from].chunk.clone(), score: place.score },
+            fused: Fused { score: place.score, ..ranking[from].clone() },
             rerank_score: Some(scores[from].clamp(0.0, 1.0)),
         });
         moved.chain(unplaced(ranking[judged..].to_vec())).collect()
     }
 }
 
-/// The ranking as it is.
+/// The ranking in its original order.
 pub fn unplaced(ranking: Vec<Fused>) -> Vec<Placed> {
     ranking.into_iter().map(|fused| Placed { fused, rerank_score: None }).collect()
 }

@@ -1,10 +1,16 @@
-//! A question becomes the passages that may answer it, and a judgement of how well.
+//! Find the passages that may answer a question, and estimate whether the book covers it.
 //!
-//! Embeds the question, asks the index, fuses the two rankings, takes out repetitions, and
-//! lets a reranker put the best in order if there is one.
+//! A [`Retriever`] searches one generation with its embedder and its language, and caches what is computed
+//! once per generation. [`crate::library`] provides the current one.
 //!
-//! Invariant: hits are in descending order of score, and no two are neighbours in one
-//! section or the same words twice.
+//! A search embeds the question, queries the index, merges the two rankings, removes duplicates, reads the
+//! best passages (`close_reading`) and orders them by their probability to answer, or by the reranker if
+//! there is one.
+//!
+//! Invariant: hits are in descending order of score, and no two have the same text.
+
+mod close_reading;
+mod several;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,73 +18,136 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use uuid::Uuid;
 
+use crate::cache::Once;
 use crate::chunk::Chunk;
 use crate::clock::Clock;
 use crate::embed::{EmbedError, Embedder, Purpose, Vector};
+use crate::followup;
 use crate::fuse::{Fused, Weights, fuse};
-use crate::index::{Candidates, Description, Filter, Index, IndexError, IndexQuery, NoSuchPart, PageOutline};
+use crate::index::{
+    Candidate, Candidates, Description, Filter, Index, IndexError, IndexQuery, NoSuchPart, PageOutline,
+};
+use crate::key_term::{key_terms, words};
 use crate::language::Language;
 use crate::query::Question;
+use crate::question_kind::parts;
+use crate::read::{Judged, PASSAGES_READ, Read, read};
+use crate::reader::Reader;
 use crate::relevance::{Calibration, Signals};
 use crate::rerank::{Placed, Reranker, Reranking, unplaced};
+use crate::suggest::Suggested;
 use crate::terms::Analyzer;
 
-/// How well the book covers a question.
+/// How likely it is that the book covers a question.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// Relevance at or above the threshold.
+    /// The relevance is at or above the threshold.
     High,
-    /// Below it.
+    /// The relevance is below the threshold.
     Low,
-    /// Nothing was found.
+    /// No passage was found.
     None,
 }
 
-/// A passage found.
+/// A passage that was found.
 #[derive(Debug, Clone)]
 pub struct Hit {
     /// The passage.
     pub chunk: Arc<Chunk>,
-    /// Its place in the ranking scaled by the relevance of the whole: 0–1.
+    /// Rank score multiplied by the relevance of the query, 0–1.
     pub score: f32,
-    /// What a reranker says of it, 0–1; none if none was asked.
+    /// Score by the reranker or the reader, 0–1; none if neither scored the passage.
     pub rerank_score: Option<f32>,
 }
 
-/// What was found for a question.
+/// The result of a search.
 #[derive(Debug, Clone)]
 pub struct Retrieved {
-    /// Best first.
+    /// The hits, best first.
     pub hits: Vec<Hit>,
-    /// How many chunks were candidates.
+    /// The scored statements of the hits; [`Read::passage`] is the index of the hit.
+    pub read: Vec<Read>,
+    /// If the user asked several questions at once: those that the book does not cover.
+    pub uncovered: Vec<String>,
+    /// Key terms of the question that no hit mentions.
+    pub unmentioned: Vec<Unmentioned>,
+    /// How many questions the user asked at once.
+    pub parts: usize,
+    /// Number of passages the reader judged; 0 without a reader or if it was busy.
+    pub passages_judged: usize,
+    /// Whether the reader was too busy.
+    pub reader_busy: bool,
+    /// The reader's highest logit that a passage answers the question; none without a reader.
+    pub answers: Option<f32>,
+    /// The relevance without the reader's judgement, 0–1.
+    pub by_signals: f32,
+    /// Number of candidates.
     pub total_found: usize,
-    /// The probability that the book covers the question.
+    /// Estimated probability that the book covers the question, 0–1.
     pub relevance: f32,
-    /// The relevance in a word.
+    /// The relevance compared with the threshold.
     pub confidence: Confidence,
-    /// The question's terms with their weights.
+    /// The terms of the query with their weights.
     pub terms: Vec<(String, f32)>,
-    /// What the relevance was computed from.
+    /// The signals from which the relevance was computed.
     pub signals: Signals,
-    /// The generation that answered.
+    /// The generation that was searched.
     pub version: String,
-    /// Time spent on the question's vector.
+    /// Time to embed the query.
     pub embedding_time: Duration,
-    /// Time spent on finding and ranking.
+    /// Time to search and rank.
     pub retrieval_time: Duration,
 }
+
+impl Retrieved {
+    /// An empty result for this generation.
+    pub fn nothing(version: String) -> Self {
+        Self {
+            hits: Vec::new(),
+            read: Vec::new(),
+            uncovered: Vec::new(),
+            unmentioned: Vec::new(),
+            parts: 1,
+            passages_judged: 0,
+            reader_busy: false,
+            answers: None,
+            by_signals: 0.0,
+            total_found: 0,
+            relevance: 0.0,
+            confidence: Confidence::None,
+            terms: Vec::new(),
+            signals: Signals::default(),
+            version,
+            embedding_time: Duration::ZERO,
+            retrieval_time: Duration::ZERO,
+        }
+    }
+}
+
+/// A key term of a question that no hit mentions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmentioned {
+    /// The word as the user wrote it.
+    pub word: String,
+    /// Whether other passages of the book mention it.
+    pub is_elsewhere: bool,
+}
+
+/// The relevance is multiplied by this if a key term is not mentioned.
+const UNMENTIONED: f32 = 0.25;
 
 /// The settings of retrieval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// How rankings are fused.
+    /// How the rankings are merged.
     pub weights: Weights,
-    /// Candidates asked of each ranking.
+    /// Number of candidates in each ranking.
     pub depth: usize,
-    /// Where high confidence begins.
+    /// Minimum relevance for high confidence, 0–1.
     pub min_relevance: f32,
 }
 
@@ -88,7 +157,7 @@ impl Default for Settings {
     }
 }
 
-/// Why nothing could be retrieved.
+/// Why a search failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RetrieveError {
@@ -101,16 +170,30 @@ pub enum RetrieveError {
 }
 
 impl RetrieveError {
-    /// What readers and models are told, without its insides.
+    /// The message for users and models, without internal details.
     pub fn told(&self) -> &'static str {
         match self {
             Self::Embed(_) => "Embedding generation failed",
+            Self::Index(IndexError::OtherEmbedder { .. }) => {
+                "The book was ingested with another embedder than this server uses; the server must be restarted"
+            }
             Self::Index(_) => "Textbook search unavailable",
         }
     }
 }
 
-/// Searches a book.
+/// The intermediate results of a search, for measuring.
+#[derive(Debug, Clone)]
+pub struct Examined {
+    /// The best passages of the merged ranking.
+    pub passages: Vec<Fused>,
+    /// Their statements.
+    pub statements: Vec<Read>,
+    /// The reader's judgements of some of the passages.
+    pub judged: Vec<Judged>,
+}
+
+/// Searches one generation of the index.
 #[derive(Clone)]
 pub struct Retriever {
     index: Arc<dyn Index>,
@@ -119,10 +202,21 @@ pub struct Retriever {
     settings: Settings,
     clock: Arc<dyn Clock>,
     reranking: Option<Reranking>,
+    reader: Option<Arc<dyn Reader>>,
+    kept: Arc<Kept>,
+}
+
+/// What is computed once per generation.
+#[derive(Default)]
+struct Kept {
+    description: Once<Description>,
+    outline: Once<Vec<PageOutline>>,
+    suggested: Suggested,
 }
 
 impl Retriever {
-    /// Puts the parts together; without an embedder the search is by keywords alone.
+    /// Creates a retriever. Without an embedder, only keywords are searched. The index must be pinned (see
+    /// [`Index::pinned`]).
     pub fn new(
         index: Arc<dyn Index>,
         embedder: Option<Arc<dyn Embedder>>,
@@ -131,21 +225,55 @@ impl Retriever {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let analyzer = Arc::new(Analyzer::new(language));
-        Self { index, embedder, analyzer, settings, clock, reranking: None }
+        Self {
+            index,
+            embedder,
+            analyzer,
+            settings,
+            clock,
+            reranking: None,
+            reader: None,
+            kept: Arc::default(),
+        }
     }
 
-    /// The same book, searched with other settings.
+    /// The same retriever with other settings.
     pub fn with_settings(&self, settings: Settings) -> Self {
         Self { settings, ..self.clone() }
     }
 
-    /// The same book, its best `candidates` put in order by `reranker`.
+    /// Adds a reranker for the best `candidates`.
     pub fn with_reranker(self, reranker: Arc<dyn Reranker>, candidates: usize) -> Self {
         Self { reranking: Some(Reranking { reranker, candidates }), ..self }
     }
 
-    /// The passages for a question.
+    /// Adds a reader for the best passages.
+    pub fn with_reader(self, reader: Arc<dyn Reader>) -> Self {
+        Self { reader: Some(reader), ..self }
+    }
+
+    /// The reader, if there is one.
+    pub fn reader(&self) -> Option<&Arc<dyn Reader>> {
+        self.reader.as_ref()
+    }
+
+    /// Finds passages for a question. Several questions at once are searched one by one.
     pub async fn search(&self, question: &Question) -> Result<Retrieved, RetrieveError> {
+        let parts = parts(question.text());
+        if parts.len() < 2 {
+            return self.search_one(question).await;
+        }
+        let mut found: Vec<(String, Retrieved)> = Vec::with_capacity(parts.len());
+        for part in parts {
+            // A later question may depend on the one before.
+            let before = found.last().map(|(before, _)| before.as_str());
+            let text = followup::rewrite(&part, before, &self.analyzer).unwrap_or_else(|| part.clone());
+            found.push((part, self.search_one(&question.reworded(&text)).await?));
+        }
+        Ok(several::joined(found, question.top_k()))
+    }
+
+    async fn search_one(&self, question: &Question) -> Result<Retrieved, RetrieveError> {
         let start = self.clock.now();
         let vector = self.embed(question).await?;
         let embedded = self.clock.now();
@@ -156,27 +284,45 @@ impl Retriever {
         Ok(retrieved)
     }
 
-    /// Cuts text as the index does.
+    /// Scores the statements again after hits were moved or added.
+    pub fn read_again(&self, question: &str, retrieved: &mut Retrieved) {
+        let fused = |hit: &Hit| Fused {
+            chunk: hit.chunk.clone(),
+            score: hit.score,
+            lexical: hit.score,
+            dense: hit.score,
+            page: hit.score,
+        };
+        let passages: Vec<Fused> = retrieved.hits.iter().map(fused).collect();
+        retrieved.read = read(question, &retrieved.terms, &passages, &self.analyzer);
+    }
+
+    /// Language of the book.
+    pub fn language(&self) -> Language {
+        self.analyzer.language()
+    }
+
+    /// The analyzer, which splits text into terms as the index does.
     pub fn analyzer(&self) -> &Analyzer {
         &self.analyzer
     }
 
-    /// The same, to keep.
+    /// The analyzer, shared.
     pub fn shared_analyzer(&self) -> Arc<Analyzer> {
         self.analyzer.clone()
     }
 
-    /// What the book holds now.
-    pub async fn describe(&self) -> Result<Description, RetrieveError> {
-        Ok(self.index.describe().await?)
+    /// Describes the generation.
+    pub async fn describe(&self) -> Result<Arc<Description>, RetrieveError> {
+        Ok(self.kept.description.get_or_make(|| self.index.describe()).await?)
     }
 
-    /// Which generation of the book answers now.
+    /// The name of the generation.
     pub async fn version(&self) -> Result<String, RetrieveError> {
-        Ok(self.index.version().await?)
+        Ok(self.index.identity().await?.version)
     }
 
-    /// Whether there is what a filter asks for.
+    /// Checks that the book and module of a filter exist.
     pub async fn check(&self, filter: &Filter) -> Result<Result<(), NoSuchPart>, RetrieveError> {
         if filter.is_open() {
             return Ok(Ok(()));
@@ -185,8 +331,13 @@ impl Retriever {
     }
 
     /// Every page with its sections.
-    pub async fn outline(&self) -> Result<Vec<PageOutline>, RetrieveError> {
-        Ok(self.index.outline().await?)
+    pub async fn outline(&self) -> Result<Arc<Vec<PageOutline>>, RetrieveError> {
+        Ok(self.kept.outline.get_or_make(|| self.index.outline()).await?)
+    }
+
+    /// At most `limit` questions that the book answers, generated from its headings.
+    pub async fn suggestions(&self, limit: usize) -> Result<Vec<String>, RetrieveError> {
+        self.kept.suggested.up_to(limit, self).await
     }
 
     /// All chunks of a page, in order.
@@ -194,17 +345,29 @@ impl Retriever {
         Ok(self.index.page(document_id).await?)
     }
 
-    /// Every candidate in its final order, repetitions included; for measuring.
+    /// Every candidate in its final order, including duplicates; for measuring.
     pub async fn ranking(&self, question: &Question) -> Result<Vec<Fused>, RetrieveError> {
         let vector = self.embed(question).await?;
         let candidates = self.candidates(question, vector.as_deref()).await?;
         let fused = fuse(&candidates, self.settings.weights);
-        Ok(self.place(question, fused).await.into_iter().map(|placed| placed.fused).collect())
+        let read = self.read_closely(question, &candidates.terms, fused).await;
+        Ok(self.place(question, read.ordered).await.into_iter().map(|placed| placed.fused).collect())
+    }
+
+    /// The best passages, their statements scored by signals only, and the reader's judgements; for
+    /// measuring.
+    pub async fn examine(&self, question: &Question) -> Result<Examined, RetrieveError> {
+        let vector = self.embed(question).await?;
+        let candidates = self.candidates(question, vector.as_deref()).await?;
+        let passages = without_repetitions(fuse(&candidates, self.settings.weights), PASSAGES_READ);
+        let statements = read(question.text(), &candidates.terms, &passages, &self.analyzer);
+        let judged = self.judge(question.text(), &passages, &statements).await.unwrap_or_default();
+        Ok(Examined { passages, statements, judged })
     }
 
     async fn embed(&self, question: &Question) -> Result<Option<Vector>, RetrieveError> {
         match &self.embedder {
-            Some(embedder) => Ok(embedder.embed(&[question.text()], Purpose::Query).await?.pop()),
+            Some(embedder) => Ok(embedder.embed(&[&question.prose()], Purpose::Query).await?.pop()),
             None => Ok(None),
         }
     }
@@ -230,14 +393,20 @@ impl Retriever {
         let fused = fuse(&candidates, self.settings.weights);
         let total_found = fused.len();
         let judged = self.reranking.as_ref().map_or(0, |reranking| reranking.candidates);
-        let distinct = without_repetitions(fused, question.top_k().max(judged));
-        // Relevance is calibrated on the fused order, whoever changes it afterwards.
+        let distinct = without_repetitions(fused, question.top_k().max(judged).max(PASSAGES_READ));
+        // Relevance is calibrated on the merged order, before reader and reranker change it.
         let best = distinct.iter().take(question.top_k());
         let texts: Vec<String> = best.map(|hit| hit.chunk.embedded_text()).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let signals = Signals::measure(&candidates, &texts, &self.analyzer);
-        let relevance = if total_found == 0 { 0.0 } else { Calibration::shipped().relevance(&signals) };
-        let placed = self.place(question, distinct).await;
+        let maker = self.embedder.as_ref().map_or("", |embedder| embedder.id().name.as_str());
+        let by_signals =
+            if total_found == 0 { 0.0 } else { Calibration::shipped().relevance(&signals, maker) };
+        let mut read = self.read_closely(question, &candidates.terms, distinct).await;
+        let answers = read.answers();
+        let relevance =
+            answers.map_or(by_signals, |answers| Calibration::shipped().with_reader(by_signals, answers));
+        let placed = self.place(question, std::mem::take(&mut read.ordered)).await;
         let hits: Vec<Hit> = placed
             .into_iter()
             .take(question.top_k())
@@ -248,13 +417,26 @@ impl Retriever {
             })
             .filter(|hit| hit.score >= question.threshold())
             .collect();
-        let confidence = match relevance {
-            _ if hits.is_empty() => Confidence::None,
-            relevance if relevance >= self.settings.min_relevance => Confidence::High,
-            _ => Confidence::Low,
-        };
+        let unmentioned = self.unmentioned(question, &candidates, &hits);
+        let relevance = if unmentioned.is_empty() { relevance } else { relevance * UNMENTIONED };
+        let mut hits: Vec<Hit> =
+            hits.into_iter().map(|hit| Hit { score: hit.score.min(relevance), ..hit }).collect();
+        let confidence = self.confidence(&hits, relevance);
+        let statements = of_hits(read.statements, &hits);
+        for hit in hits.iter_mut().filter(|hit| hit.rerank_score.is_none()) {
+            let judged = read.judged.iter().find(|(chunk, _)| *chunk == hit.chunk.id);
+            hit.rerank_score = judged.map(|(_, judged)| chance(judged.judgement.answers));
+        }
         Retrieved {
+            unmentioned,
+            read: statements,
+            passages_judged: read.judged.len(),
+            reader_busy: read.busy,
+            by_signals,
+            answers,
             hits,
+            uncovered: Vec::new(),
+            parts: 1,
             total_found,
             relevance,
             confidence,
@@ -265,9 +447,61 @@ impl Retriever {
             retrieval_time: Duration::ZERO,
         }
     }
+
+    /// The key terms of a question that none of its hits mentions.
+    fn unmentioned(&self, question: &Question, candidates: &Candidates, hits: &[Hit]) -> Vec<Unmentioned> {
+        let is_common =
+            |word: &str| self.embedder.as_ref().is_none_or(|embedder| embedder.is_common_word(word));
+        let key_terms = key_terms(question.text(), &self.analyzer, &is_common);
+        if key_terms.is_empty() || hits.is_empty() {
+            return Vec::new();
+        }
+        let texts: Vec<String> = hits.iter().map(|hit| hit.chunk.embedded_text()).collect();
+        let text = texts.join("\n");
+        let terms = self.analyzer.terms(&text).into_iter().map(|term| term.text).collect();
+        let words = words(&text);
+        let missing = key_terms.into_iter().filter(|name| !name.is_in(&terms, &words));
+        missing
+            .map(|name| {
+                let lower = name.word.to_lowercase();
+                let has =
+                    |candidate: &Candidate| candidate.chunk.embedded_text().to_lowercase().contains(&lower);
+                Unmentioned { is_elsewhere: candidates.lexical.iter().any(has), word: name.word }
+            })
+            .collect()
+    }
+
+    fn confidence(&self, hits: &[Hit], relevance: f32) -> Confidence {
+        match relevance {
+            _ if hits.is_empty() => Confidence::None,
+            relevance if relevance >= self.settings.min_relevance => Confidence::High,
+            _ => Confidence::Low,
+        }
+    }
 }
 
-/// Keeps the best of neighbours in one section and of passages with the same words.
+/// The statements of these hits. Their probabilities are multiplied by the score of the reranker, if there is
+/// one.
+fn of_hits(read: Vec<(Uuid, Read)>, hits: &[Hit]) -> Vec<Read> {
+    let mut kept: Vec<Read> = Vec::new();
+    for (passage, hit) in hits.iter().enumerate() {
+        let judged = hit.rerank_score.map_or(1.0, |score| score.max(0.01));
+        let own = read.iter().filter(|(chunk, _)| *chunk == hit.chunk.id);
+        kept.extend(own.map(|(_, read)| Read { passage, chance: read.chance * judged, ..read.clone() }));
+    }
+    if hits.iter().any(|hit| hit.rerank_score.is_some()) {
+        let total: f32 = kept.iter().map(|read| read.chance).sum::<f32>().max(f32::MIN_POSITIVE);
+        kept.iter_mut().for_each(|read| read.chance /= total);
+    }
+    kept
+}
+
+/// Converts a logit to a probability.
+fn chance(logit: f32) -> f32 {
+    1.0 / (1.0 + (-logit).exp())
+}
+
+/// Removes passages with the same text as a better one, and keeps at most `most`.
 fn without_repetitions(fused: Vec<Fused>, most: usize) -> Vec<Fused> {
     let mut kept: Vec<Fused> = Vec::with_capacity(most);
     let mut words = HashSet::new();
@@ -275,22 +509,17 @@ fn without_repetitions(fused: Vec<Fused>, most: usize) -> Vec<Fused> {
         if kept.len() == most {
             break;
         }
-        let neighbour = kept.iter().any(|other| are_neighbours(&other.chunk, &hit.chunk));
-        if !neighbour && words.insert(hit.chunk.content.clone()) {
+        if words.insert(hit.chunk.content.clone()) {
             kept.push(hit);
         }
     }
     kept
 }
 
-fn are_neighbours(a: &Chunk, b: &Chunk) -> bool {
-    a.document_id == b.document_id && a.section == b.section && a.index.abs_diff(b.index) == 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{LetterEmbedder, MemoryIndex, WordReranker, chunk};
+    use crate::testing::{BusyReader, LetterEmbedder, MemoryIndex, WordReader, WordReranker, chunk};
 
     fn book(chunks: Vec<Chunk>) -> Retriever {
         let chunks = chunks
@@ -320,21 +549,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn neighbours_in_a_section_are_one_hit() {
+    async fn adjacent_passages_can_both_be_hits() {
         let mut chunks =
             vec![chunk("a", 0, "node graph"), chunk("a", 1, "node graph too"), chunk("b", 0, "pasta")];
         chunks[1].section = 0;
-        assert_eq!(names(&found(&book(chunks), "node graph", 5, 0.0).await), ["a/0", "b/0"]);
+        let found = names(&found(&book(chunks), "node graph", 5, 0.0).await);
+        assert!(found.contains(&"a/0".to_owned()) && found.contains(&"a/1".to_owned()), "{found:?}");
     }
 
     #[tokio::test]
-    async fn the_same_words_twice_are_one_hit() {
+    async fn passages_with_the_same_text_are_one_hit() {
         let chunks = vec![chunk("a", 0, "node graph"), chunk("b", 0, "node graph")];
         assert_eq!(names(&found(&book(chunks), "node graph", 5, 0.0).await).len(), 1);
     }
 
     #[tokio::test]
-    async fn the_threshold_cuts_and_nothing_left_is_no_confidence() {
+    async fn the_threshold_removes_hits_and_without_hits_confidence_is_none() {
         let retriever = book(vec![chunk("a", 0, "node graph")]);
         let all = found(&retriever, "node graph", 5, 0.0).await;
         assert_eq!((all.hits.len(), all.confidence), (1, Confidence::High));
@@ -343,7 +573,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn scores_descend_from_the_relevance_of_the_whole() {
+    async fn scores_descend_and_do_not_exceed_the_relevance() {
         let chunks =
             (0..9).map(|number| chunk(&format!("p{number}"), 0, &"node graph ".repeat(number + 1))).collect();
         let retrieved = found(&book(chunks), "what is a graph", 5, 0.0).await;
@@ -362,28 +592,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reranker_changes_places_and_says_why() {
+    async fn a_reranker_changes_the_order_and_reports_its_scores() {
         let plain = found(&four_pages(), "node graph", 4, 0.0).await;
         let reranked = four_pages().with_reranker(Arc::new(WordReranker("pasta")), 30);
         let reranked = found(&reranked, "node graph", 4, 0.0).await;
         assert_eq!(names(&plain)[0], "a/0");
-        assert_eq!(names(&reranked)[..3], ["c/0", "a/0", "b/0"], "then the order from before");
+        assert_eq!(names(&reranked)[..3], ["c/0", "a/0", "b/0"], "the others keep their order");
         let said: Vec<Option<f32>> = reranked.hits.iter().map(|hit| hit.rerank_score).collect();
         assert_eq!(said, [Some(0.9), Some(0.1), Some(0.1), Some(0.1)]);
-        // What is told of the whole, and the scores of the places, are as before.
+        // Relevance, confidence and the scores of the positions do not change.
         assert_eq!((plain.relevance, plain.confidence), (reranked.relevance, reranked.confidence));
         let scores = |retrieved: &Retrieved| retrieved.hits.iter().map(|hit| hit.score).collect::<Vec<_>>();
         assert_eq!(scores(&plain), scores(&reranked));
     }
 
     #[tokio::test]
-    async fn a_reranker_finds_what_would_not_have_been_shown() {
+    async fn a_reranker_can_promote_a_passage_into_the_hits() {
         let retriever = four_pages().with_reranker(Arc::new(WordReranker("salt")), 30);
         assert_eq!(names(&found(&retriever, "node graph", 1, 0.0).await), ["d/0"]);
     }
 
     #[tokio::test]
-    async fn a_reranker_sees_no_more_than_it_may() {
+    async fn a_reranker_gets_only_its_number_of_candidates() {
         let plain = names(&found(&four_pages(), "node graph", 4, 0.0).await);
         let retriever = four_pages().with_reranker(Arc::new(WordReranker("pasta")), 2);
         let reranked = found(&retriever, "node graph", 4, 0.0).await;
@@ -392,7 +622,31 @@ mod tests {
         assert_eq!(asked, [true, true, false, false]);
     }
 
-    /// Gives these scores, or fails when there are none.
+    #[tokio::test]
+    async fn a_reader_changes_order_and_relevance() {
+        let plain = found(&four_pages(), "node graph", 4, 0.0).await;
+        assert_eq!((plain.passages_judged, plain.answers), (0, None));
+        let read =
+            found(&four_pages().with_reader(Arc::new(WordReader("pasta"))), "node graph", 4, 0.0).await;
+        assert_eq!(names(&read)[0], "c/0");
+        assert_eq!(read.passages_judged, 4, "the word is in the third");
+        assert!(read.hits[0].rerank_score > read.hits[1].rerank_score);
+        assert!(read.read.iter().max_by(|a, b| a.chance.total_cmp(&b.chance)).unwrap().passage == 0);
+        let silent =
+            found(&four_pages().with_reader(Arc::new(WordReader("absent"))), "node graph", 4, 0.0).await;
+        assert!(silent.relevance < plain.relevance && silent.relevance < read.relevance);
+    }
+
+    #[tokio::test]
+    async fn a_busy_reader_does_not_affect_the_rest() {
+        let plain = found(&four_pages(), "node graph", 4, 0.0).await;
+        let busy = found(&four_pages().with_reader(Arc::new(BusyReader)), "node graph", 4, 0.0).await;
+        assert_eq!(names(&busy), names(&plain));
+        assert_eq!(busy.relevance, plain.relevance);
+        assert_eq!((plain.reader_busy, busy.reader_busy), (false, true));
+    }
+
+    /// A reranker that returns these scores, or fails if there are none.
     struct Odd(Vec<f32>);
 
     #[async_trait::async_trait]
@@ -410,7 +664,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_judgement_the_fused_order_stands() {
+    async fn the_merged_order_is_kept_when_reranking_fails() {
         let plain = names(&found(&four_pages(), "node graph", 4, 0.0).await);
         for scores in [vec![], vec![0.5], vec![0.1, f32::NAN, 0.3, 0.4]] {
             let retriever = four_pages().with_reranker(Arc::new(Odd(scores)), 30);

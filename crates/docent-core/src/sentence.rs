@@ -1,6 +1,6 @@
-//! Where sentences end.
+//! Split text into sentences.
 //!
-//! Invariant: the spans are in order, do not overlap, and leave out only white space.
+//! Invariant: the spans are in order, do not overlap, and omit only white space.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ const ABBREVIATIONS: [&str; 22] = [
     "resp", "ca", "al", "sec", "ch", "vol", "incl",
 ];
 
-/// The sentences of a text. A line break ends a sentence too: list items stand alone.
+/// The sentences of a text. A line break also ends a sentence, so that list items are separate.
 pub fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
     let mut start = 0;
@@ -60,7 +60,7 @@ fn abbreviates(before: &str) -> bool {
         || (word.len() == 1 && word.chars().all(|c| c.is_ascii_alphabetic()))
 }
 
-/// A sentence does not go on in lower case.
+/// Whether a new sentence may begin here: not with a lower-case letter.
 fn opens_sentence(rest: &str) -> bool {
     rest.trim_start_matches(['"', '”', '’', ')', ']', ' ']).chars().next().is_none_or(|c| !c.is_lowercase())
 }
@@ -101,18 +101,18 @@ mod tests {
     }
 
     #[test]
-    fn lines_stand_alone() {
+    fn a_line_break_ends_a_sentence() {
         check("- one\n- two. Three", &["- one", "- two.", "Three"]);
     }
 
     #[test]
-    fn ideographic_stops_need_no_space() {
+    fn ideographic_full_stops_need_no_space() {
         check("节点是进程。话题是通道。", &["节点是进程。", "话题是通道。"]);
     }
 
     proptest! {
         #[test]
-        fn only_white_space_is_left_out(text in "[a-zA-Z .!?`\n\"(日。é]{0,60}") {
+        fn only_white_space_is_omitted(text in "[a-zA-Z .!?`\n\"(日。é]{0,60}") {
             let mut at = 0;
             for span in sentences(&text) {
                 prop_assert!(text[at..span.start].trim().is_empty());

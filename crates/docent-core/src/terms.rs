@@ -1,13 +1,14 @@
-//! The terms of a text as they are searched: words, stems, identifiers, n-grams.
+//! Split text into search terms: stems, identifiers and n-grams.
 //!
-//! One analyzer serves the keyword index, the question, and everything that compares the
-//! two, so that they can never disagree about what a word is.
+//! The keyword index, the question, and everything that compares the two use the same analyzer, so that they
+//! always agree on what a term is.
 //!
-//! - A word is lower-cased and stemmed; stop words are left out.
-//! - An identifier (`rclpy.create_node`, `--ros-args`, `/cmd_vel`, `LaunchDescription`) is
-//!   kept whole, and its parts are words beside it.
-//! - Chinese, Japanese and Korean, which have no spaces, are cut into single characters
-//!   and pairs.
+//! - Words are lower-cased and stemmed; stop words are dropped.
+//! - Identifiers (`rclpy.create_node`, `--ros-args`, `/cmd_vel`, `LaunchDescription`) are kept whole, and
+//!   their parts are added as words.
+//! - Chinese, Japanese and Korean text is split into single characters and pairs.
+//!
+//! Invariant: every term records which bytes of the text it was made from.
 
 use std::collections::HashSet;
 
@@ -18,15 +19,15 @@ use crate::language::Language;
 /// A term and the bytes of the text it was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
-    /// What is indexed and compared.
+    /// The term as it is indexed and compared.
     pub text: String,
-    /// First byte in the text.
+    /// Start in the text, in bytes.
     pub start: usize,
-    /// One past the last byte.
+    /// End in the text, in bytes, exclusive.
     pub end: usize,
 }
 
-/// Cuts text of one language into terms.
+/// Splits text of one language into terms.
 #[derive(Clone)]
 pub struct Analyzer {
     language: Language,
@@ -43,20 +44,21 @@ impl std::fmt::Debug for Analyzer {
 impl Analyzer {
     /// The analyzer for books in `language`.
     pub fn new(language: Language) -> Self {
-        let stop_words = stop_words::lookup(language.code()).unwrap_or_default();
+        let listed = stop_words::lookup(language.code()).unwrap_or_default();
+        let typos: &[&str] = if language == Language::default() { &WITHOUT_APOSTROPHE } else { &[] };
         Self {
             language,
             stemmer: language.stemmer().map(Stemmer::new),
-            stop_words: stop_words.iter().copied().collect(),
+            stop_words: listed.iter().chain(typos).copied().collect(),
         }
     }
 
-    /// The language it was made for.
+    /// The language of the analyzer.
     pub fn language(&self) -> Language {
         self.language
     }
 
-    /// All terms of `text`, in order; an identifier stands before its parts.
+    /// All terms of `text`, in order; an identifier comes before its parts.
     pub fn terms(&self, text: &str) -> Vec<Term> {
         let mut terms = Vec::with_capacity(text.len() / 6);
         for run in runs(text) {
@@ -74,7 +76,7 @@ impl Analyzer {
     fn run_terms(&self, text: &str, (start, end): (usize, usize), terms: &mut Vec<Term>) {
         let words = words(text, start, end);
         let whole = &text[start..end];
-        // `-x` and `/x` are an option and a path: their first sign is part of the name.
+        // `-x` is an option and `/x` a path: the first character is part of the name.
         if words.len() > 1 || whole.starts_with(['-', '/']) {
             terms.push(Term { text: whole.to_lowercase(), start, end });
         }
@@ -101,17 +103,23 @@ impl Analyzer {
     }
 }
 
+/// Stop words that are often typed without their apostrophe.
+const WITHOUT_APOSTROPHE: [&str; 16] = [
+    "arent", "cant", "couldnt", "didnt", "doesnt", "dont", "hows", "isnt", "ive", "shouldnt", "thats",
+    "theres", "wasnt", "whats", "wheres", "wont",
+];
+
 enum Word {
     Plain(usize, usize),
     Ideographs(usize, usize),
 }
 
-/// Signs that hold an identifier together when they stand inside it.
+/// Characters that connect the parts of an identifier.
 fn joins(c: char) -> bool {
     matches!(c, '_' | '.' | '-' | '/' | ':' | '+' | '#' | '@')
 }
 
-/// Stretches without spaces or other punctuation, joining signs trimmed off the ends.
+/// Runs of alphanumeric and connecting characters, without connecting characters at the ends.
 fn runs(text: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
     let mut rest = 0;
     std::iter::from_fn(move || {
@@ -129,7 +137,7 @@ fn runs(text: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
     })
 }
 
-/// `--flag` and `/path` keep their first signs; all other joining signs at the ends go.
+/// Removes connecting characters at the ends, except the first ones of `--flag` and `/path`.
 fn trim(text: &str, start: usize, end: usize) -> (usize, usize) {
     let run = text[start..end].trim_end_matches(|c: char| !c.is_alphanumeric());
     let end = start + run.len();
@@ -142,7 +150,7 @@ fn trim(text: &str, start: usize, end: usize) -> (usize, usize) {
     (start + first - kept, end)
 }
 
-/// The words inside a run: cut at joining signs, at `aB`, and around ideographs.
+/// The words of a run, split at connecting characters, at `aB`, and around ideographs.
 fn words(text: &str, start: usize, end: usize) -> Vec<Word> {
     let mut words = Vec::new();
     let mut open: Option<(usize, bool)> = None;
@@ -161,7 +169,7 @@ fn words(text: &str, start: usize, end: usize) -> Vec<Word> {
         if inside && open.is_none() {
             open = Some((at, ideograph));
         }
-        // "node's" is the word "node"; what follows an apostrophe is not a word of its own.
+        // "node's" is the word "node"; the part after the apostrophe is not a word.
         if matches!(c, '\'' | '’') && !words.is_empty() && end - at <= 4 {
             return words;
         }
@@ -179,7 +187,7 @@ fn is_ideograph(c: char) -> bool {
         | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{2fa1f}')
 }
 
-/// Each character and each pair of neighbours.
+/// Every character and every pair of adjacent characters.
 fn ngrams(text: &str, start: usize, end: usize, terms: &mut Vec<Term>) {
     let mut previous: Option<usize> = None;
     for (offset, c) in text[start..end].char_indices() {
@@ -204,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_stemmed_and_stop_words_left_out() {
+    fn words_are_stemmed_and_stop_words_dropped() {
         check("The nodes are publishing messages.", "node publish messag");
     }
 
@@ -225,13 +233,13 @@ mod tests {
     }
 
     #[test]
-    fn ideographs_become_characters_and_pairs() {
+    fn ideographs_are_split_into_characters_and_pairs() {
         check("机器人", "机 机器 器 器人 人");
         check("ROS 2 ノード", "ros 2 ノ ノー ー ード ド");
     }
 
     #[test]
-    fn a_german_book_has_german_stems() {
+    fn german_text_is_stemmed_by_german_rules() {
         let analyzer = Analyzer::new("de".parse().unwrap());
         let terms = analyzer.distinct("Die Knoten und der Knoten");
         assert_eq!(terms, ["knot"]);

@@ -1,8 +1,9 @@
-//! Fakes for the seams, and one contract suite per seam.
+//! Test doubles for the seams, and one contract suite per seam.
 //!
-//! Invariant: a suite knows nothing of the implementation it runs against.
+//! Invariant: a suite does not depend on the implementation it tests.
 
-pub mod log;
+pub mod generations;
+pub mod turn_log;
 pub mod sessions;
 
 use std::future::Future;
@@ -13,13 +14,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use uuid::Uuid;
 
+pub use generations::{Counting, Published, decorator_contract};
+
 use crate::chunk::Chunk;
 use crate::clock::Clock;
 use crate::embed::{EmbedError, Embedder, EmbedderId, Purpose, Vector};
 use crate::index::{
-    Candidate, Candidates, Description, Filter, Index, IndexError, IndexQuery, Module, Modules, PageOutline,
+    Candidate, Candidates, Description, Filter, Identity, Index, IndexError, IndexQuery, Module, Modules,
+    PageOutline,
 };
 use crate::language::Language;
+use crate::reader::{Entailment, Judgement, Passage, Reader, ReaderError};
 use crate::rerank::{RerankError, Reranker};
 use crate::terms::Analyzer;
 
@@ -38,10 +43,13 @@ pub fn chunk(page: &str, index: u32, content: &str) -> Chunk {
         module_name: "m".to_owned(),
         content: content.to_owned(),
         token_count: content.split_whitespace().count() as u32,
+        section_kind: crate::section_kind::SectionKind::default(),
+        continues: false,
+        breaks_off: false,
     }
 }
 
-/// A clock that stands still; waiting takes for ever.
+/// A clock that stands still; sleeping never ends.
 #[derive(Debug)]
 pub struct StoppedClock;
 
@@ -63,7 +71,7 @@ impl Clock for StoppedClock {
     }
 }
 
-/// An embedder without a model: texts with the same letters are close.
+/// An embedder without a model: texts with similar letters have similar vectors.
 #[derive(Debug)]
 pub struct LetterEmbedder {
     id: EmbedderId,
@@ -110,7 +118,7 @@ impl Embedder for LetterEmbedder {
     }
 }
 
-/// An index without a disk or a clever idea: it looks at every chunk.
+/// A simple in-memory index that scans every chunk.
 #[derive(Debug)]
 pub struct MemoryIndex {
     chunks: Vec<(Arc<Chunk>, Vector)>,
@@ -168,6 +176,18 @@ impl Index for MemoryIndex {
         Ok(PageOutline::of(self.chunks.iter().map(|(chunk, _)| chunk.as_ref())))
     }
 
+    async fn identity(&self) -> Result<Identity, IndexError> {
+        Ok(Identity {
+            version: "memory".to_owned(),
+            embedder: LetterEmbedder::default().id,
+            language: Language::default(),
+        })
+    }
+
+    async fn pinned(self: Arc<Self>) -> Result<Arc<dyn Index>, IndexError> {
+        Ok(self)
+    }
+
     async fn describe(&self) -> Result<Description, IndexError> {
         let mut modules = Modules::new();
         let mut books = std::collections::BTreeMap::<String, Modules>::new();
@@ -196,8 +216,8 @@ impl Index for MemoryIndex {
     }
 }
 
-/// What every [`Index`] must do. `make` builds one of the given chunks, whose vectors are
-/// [`LetterEmbedder`]'s, in the given order.
+/// Checks what every [`Index`] must do. `make` builds an index of the given chunks and their
+/// [`LetterEmbedder`] vectors, in the given order.
 pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn Index>) {
     let mut chunks = [
         chunk("nodes", 0, "A node is a participant in the graph."),
@@ -218,7 +238,7 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
         candidates.iter().map(|hit| format!("{}/{}", hit.chunk.document_id, hit.chunk.index)).collect()
     };
 
-    // Keywords: the chunk with the words comes first, one without any is left out.
+    // Keywords: the chunk with the words comes first; chunks without any are not returned.
     let found = search("participant graph", None, &everything, 10).await.unwrap();
     assert_eq!(pages(&found.lexical), ["nodes/0"]);
     assert!(found.dense.is_empty(), "no vector was given");
@@ -230,7 +250,7 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
         assert_eq!(pages(&found.lexical)[0], page, "{text}");
     }
 
-    // Vectors: every chunk is ranked, the one with the same text first, with cosine 1.
+    // Vectors: every chunk is ranked. The one with the same text comes first, with cosine similarity 1.
     let vector = LetterEmbedder::vector(&chunks[2].embedded_text());
     let found = search("zzz", Some(&vector), &everything, 10).await.unwrap();
     assert_eq!(pages(&found.dense)[0], "topics/0");
@@ -239,10 +259,10 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     assert!(found.dense.windows(2).all(|pair| pair[0].score >= pair[1].score));
     assert!(found.lexical.is_empty(), "no chunk has the word");
 
-    // What is found is what was put in.
+    // Chunks are returned unchanged.
     assert_eq!(*found.dense[0].chunk, chunks[2]);
 
-    // Depth and module bound both rankings.
+    // Depth and filter apply to both rankings.
     let found = search("a node or a topic", Some(&vector), &everything, 1).await.unwrap();
     assert_eq!((found.lexical.len(), found.dense.len()), (1, 1));
     let kitchen = Filter::of_module(Some("kitchen".to_owned()));
@@ -261,21 +281,21 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     let found = search("node", Some(&vector), &nowhere, 10).await.unwrap();
     assert!(found.lexical.is_empty() && found.dense.is_empty());
 
-    // The question's terms are reported, known to the book or not.
+    // All terms of the query are returned, whether they are in the book or not.
     let found = search("node zebra", None, &everything, 10).await.unwrap();
     let terms: Vec<&str> = found.terms.iter().map(|(term, _)| term.as_str()).collect();
     assert_eq!(terms, ["node", "zebra"]);
 
-    // A vector of another width is refused, not compared.
+    // A vector of another width is an error.
     let refused = search("node", Some(&[1.0, 0.0]), &everything, 10).await;
     assert!(matches!(refused, Err(IndexError::WrongWidth { .. })));
 
-    // A page can be read whole.
+    // A page is returned whole.
     let page = index.page("nodes").await.unwrap();
     assert_eq!(page.iter().map(|chunk| (**chunk).clone()).collect::<Vec<_>>(), chunks[..2]);
     assert!(index.page("nowhere").await.unwrap().is_empty());
 
-    // The outline names every page and its sections once.
+    // The outline contains every page and its sections once.
     let outline = index.outline().await.unwrap();
     let pages: Vec<(&str, &str, usize)> =
         outline.iter().map(|page| (&*page.document_id, &*page.url, page.sections.len())).collect();
@@ -288,8 +308,12 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
         ]
     );
 
-    // It says what it holds.
+    // The description and the identity agree, and pinning does not change them.
     let description = index.describe().await.unwrap();
+    assert_eq!(index.identity().await.unwrap(), description.identity());
+    let pinned = index.clone().pinned().await.unwrap();
+    assert_eq!(pinned.describe().await.unwrap(), description);
+    assert_eq!(pinned.identity().await.unwrap(), description.identity());
     assert_eq!((description.pages, description.chunks), (3, 4));
     let kitchen = Module { label: None, pages: 1, chunks: 1 };
     assert_eq!(description.modules["kitchen"], kitchen);
@@ -303,12 +327,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_fake_keeps_the_contract() {
+    async fn the_memory_index_fulfills_the_contract() {
         index_contract(async |chunks| Arc::new(MemoryIndex::new(chunks)) as Arc<dyn Index>).await;
     }
 }
 
-/// A reranker that likes one word: passages with it score 0.9, others 0.1.
+/// A reranker that scores passages with a given word 0.9, and others 0.1.
 #[derive(Debug)]
 pub struct WordReranker(pub &'static str);
 
@@ -323,8 +347,74 @@ impl Reranker for WordReranker {
     }
 }
 
-/// What every [`Reranker`] must do that has read something: one score per passage, in order,
-/// in 0–1, the same every time; and a passage that answers the question scores best.
+/// A reader for which passages and pieces with a given word answer every question and support every claim.
+#[derive(Debug)]
+pub struct WordReader(pub &'static str);
+
+#[async_trait]
+impl Reader for WordReader {
+    fn name(&self) -> &str {
+        "test/word"
+    }
+
+    async fn read(&self, _: &str, passages: &[Passage<'_>]) -> Result<Vec<Judgement>, ReaderError> {
+        let judge = |passage: &Passage<'_>| {
+            let likes = |has: bool| if has { 15.0 } else { -15.0 };
+            let has = passage.pieces.iter().any(|piece| piece.contains(self.0));
+            let supported = if has { 0.98 } else { 0.01 };
+            Judgement {
+                relevance: likes(has),
+                answers: likes(has),
+                pieces: passage.pieces.iter().map(|piece| Some(likes(piece.contains(self.0)))).collect(),
+                verdict: Entailment { supported, contradicted: 0.01, not_mentioned: 0.99 - supported },
+            }
+        };
+        Ok(passages.iter().map(judge).collect())
+    }
+}
+
+/// A reader that is always busy.
+#[derive(Debug)]
+pub struct BusyReader;
+
+#[async_trait]
+impl Reader for BusyReader {
+    fn name(&self) -> &str {
+        "test/busy"
+    }
+
+    async fn read(&self, _: &str, _: &[Passage<'_>]) -> Result<Vec<Judgement>, ReaderError> {
+        Err(ReaderError::Busy)
+    }
+}
+
+/// Checks what every trained [`Reader`] must do: return one judgement per passage, in order, with one number
+/// per piece, the same every time; and judge a passage that answers the question as more relevant than
+/// others.
+pub async fn reader_contract(reader: &dyn Reader) {
+    assert!(!reader.name().is_empty());
+    let passage = |pieces: &[&'static str]| Passage { heading: "Book".to_owned(), pieces: pieces.to_vec() };
+    let passages = [
+        passage(&["Boil the water and add salt.", "Serve the pasta hot."]),
+        passage(&["Robots are fun.", "A node is a process that takes part in the graph.", "It rains."]),
+    ];
+    let query = "What is a node?";
+    let judged = reader.read(query, &passages).await.unwrap();
+    assert_eq!(judged.len(), passages.len());
+    assert!(judged[1].relevance > judged[0].relevance && judged[1].answers > judged[0].answers, "{judged:?}");
+    for (judgement, passage) in judged.iter().zip(&passages) {
+        assert_eq!(judgement.pieces.len(), passage.pieces.len());
+        let Entailment { supported, contradicted, not_mentioned } = judgement.verdict;
+        assert!((supported + contradicted + not_mentioned - 1.0).abs() < 1e-3, "{judgement:?}");
+    }
+    let best = judged[1].pieces.iter().enumerate().max_by(|(_, a), (_, b)| a.unwrap().total_cmp(&b.unwrap()));
+    assert_eq!(best.map(|(number, _)| number), Some(1), "{judged:?}");
+    assert_eq!(reader.read(query, &passages).await.unwrap(), judged);
+    assert!(reader.read(query, &[]).await.unwrap().is_empty());
+}
+
+/// Checks what every [`Reranker`] must do: return one score per passage, in order, in 0–1, the same every
+/// time; and score a passage that answers the question best.
 pub async fn reranker_contract(reranker: &dyn Reranker) {
     assert!(!reranker.name().is_empty());
     let query = "what is a node";
@@ -334,8 +424,8 @@ pub async fn reranker_contract(reranker: &dyn Reranker) {
     assert!(scores.iter().all(|score| (0.0..=1.0).contains(score)), "{scores:?}");
     assert!(scores[1] > scores[0] && scores[1] > scores[2], "{scores:?}");
     assert_eq!(reranker.rerank(query, &passages).await.unwrap(), scores);
-    let turned = [passages[1], passages[2], passages[0]];
-    let scores_turned = reranker.rerank(query, &turned).await.unwrap();
+    let reordered = [passages[1], passages[2], passages[0]];
+    let after = reranker.rerank(query, &reordered).await.unwrap();
     let close = |a: f32, b: f32| (a - b).abs() < 1e-4;
-    assert!(close(scores_turned[0], scores[1]) && close(scores_turned[2], scores[0]), "{scores_turned:?}");
+    assert!(close(after[0], scores[1]) && close(after[2], scores[0]), "{after:?}");
 }

@@ -1,13 +1,18 @@
-//! Does this passage support this sentence, and with which words?
+//! Verify sentences: does a passage support a sentence, and with which words?
 //!
-//! The best stretch of the passage is found by its words; what is known about it
-//! ([`Signals`]) becomes one number by a small logistic model. Its coefficients are data:
-//! `support.json` names the claims they were fitted on and the command that fits them.
+//! The stretch of the passage that is closest to the sentence is found by comparing words. A small logistic
+//! model turns its [`Signals`] into a score: with a reader, mostly its verdict; without one, shared words and
+//! the similarity of embeddings. Rules ([`mod@veto`]) overrule the model. `support.json` contains the
+//! coefficients, the claims they were fitted on and the command that fits them. Lists are verified item by
+//! item, tables row by row, and code line by line ([`parts`]).
 //!
-//! Invariant: the span returned is a slice of the passage, and words copied from the
-//! passage are supported completely.
+//! Invariant: the returned span is a slice of the passage. Whole sentences copied from the passage are fully
+//! supported.
 
 mod claim;
+pub mod parts;
+pub mod veto;
+mod words;
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
@@ -15,57 +20,90 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::cache::Cache;
 use crate::embed::{Embedder, Purpose, Vector};
-use crate::recent::Recent;
+use crate::reader::{Passage, Reader, pieces};
+use crate::relevance::logit;
 use crate::terms::Analyzer;
 use claim::Claim;
+use parts::Part;
+use veto::{Compared, veto};
 
-/// How far a passage supports a sentence.
+/// How well a passage supports a sentence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Support {
-    /// 0–1.
+    /// Probability that the passage supports the sentence, 0–1.
     pub score: f32,
-    /// The passage, as an index into those given.
+    /// Index of the passage.
     pub passage: usize,
-    /// The supporting words, in bytes of the passage.
+    /// Position of the supporting words in the passage, in bytes.
     pub span: Range<usize>,
 }
 
-/// Where a sentence counts as supported.
+/// Minimum score of a supported sentence.
 pub const SUPPORTED: f32 = 0.5;
 
-/// What is known about a sentence and the words it may rest on. Each lies between 0 and 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Signals {
-    /// The weight of the sentence's terms that stand in the span, of all its terms'.
-    pub coverage: f32,
-    /// The same for the whole passage.
-    pub passage_coverage: f32,
-    /// The cosine of sentence and span; none without an embedder.
-    pub similarity: Option<f32>,
-    /// The share of the sentence's numbers that the passage lacks.
-    pub invented_numbers: f32,
-    /// A "not" on one side only.
-    pub negation: f32,
-    /// One side says more and the other less.
-    pub opposite: f32,
+/// Maximum score of a sentence that breaks a rule.
+const VETOED: f32 = 0.2;
+
+/// A passage that may support a sentence.
+#[derive(Debug, Clone, Copy)]
+pub struct Evidence<'a> {
+    /// The page title and the headings above the passage, which often contain its subject.
+    pub heading: &'a str,
+    /// The text of the passage.
+    pub content: &'a str,
 }
 
-/// What is left out of the fit, since a wrong number or a wrong "not" costs a reader more than
-/// claims in the wild show.
+/// Signals about a sentence and the closest stretch of a passage, between 0 and 1 unless stated otherwise.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Signals {
+    /// Weighted share of the sentence's terms that the stretch contains.
+    pub coverage: f32,
+    /// The same for the whole passage with its headings.
+    pub passage_coverage: f32,
+    /// Cosine similarity of sentence and stretch; none without an embedder.
+    pub similarity: Option<f32>,
+    /// Share of the sentence's numbers that are not in the passage.
+    pub invented_numbers: f32,
+    /// 1 if only one of the two contains a negation.
+    pub negation: f32,
+    /// 1 if one says "more" and the other "less".
+    pub opposite: f32,
+    /// The reader's logit that the passage supports the sentence; none without a reader.
+    pub reader: Option<f32>,
+    /// Whether the sentence breaks a rule.
+    pub vetoed: bool,
+}
+
+/// Fixed penalties for invented numbers and negations. They are not fitted, since such errors are worse for
+/// users than the training claims show.
 const INVENTED: f64 = 0.5;
 const TURNED: f64 = 0.3;
 
-/// Where the words alone do not decide. Outside, comparing meanings would cost milliseconds a
-/// sentence and change no verdict.
+/// Scores by words that leave doubt. For others, comparing embeddings would take milliseconds per sentence
+/// without changing the verdict.
 const DOUBT: std::ops::RangeInclusive<f32> = 0.3..=0.7;
 
-/// How many numbers [`Signals::inputs`] gives.
+/// Length of [`Signals::inputs`].
 pub const INPUTS: usize = 7;
 
+/// Length of [`Signals::reader_inputs`].
+pub const READER_INPUTS: usize = 4;
+
+/// Up to this coverage, shared words are evidence of support. Above it, they no longer distinguish a true
+/// sentence from an altered one.
+const ENOUGH_COVERAGE: f64 = 0.6;
+
+/// Logits of the reader are clamped to ± this value.
+const SUREST: f32 = 9.0;
+
+/// Maximum length of a passage for the reader, in words. Longer passages are judged without it.
+const MOST_READ_WORDS: usize = 240;
+
 impl Signals {
-    /// As the model reads them, with a constant first. What speaks against support is
-    /// given as its absence, so that more of any input never means less support.
+    /// The inputs of the model, beginning with a constant. Signals against support are inverted, so that
+    /// support never decreases with any input.
     pub fn inputs(&self) -> [f64; INPUTS] {
         [
             1.0,
@@ -77,90 +115,161 @@ impl Signals {
             1.0 - f64::from(self.opposite),
         ]
     }
+
+    /// The inputs of the model with a reader; none without a reader.
+    pub fn reader_inputs(&self) -> Option<[f64; READER_INPUTS]> {
+        let reader = f64::from(self.reader?.clamp(-SUREST, SUREST));
+        let coverage = f64::from(self.passage_coverage);
+        // Very high coverage is evidence against support: altered sentences keep almost all words.
+        let beyond = (coverage - ENOUGH_COVERAGE).max(0.0);
+        Some([1.0, reader / f64::from(SUREST), coverage.min(ENOUGH_COVERAGE), 1.0 - ENOUGH_COVERAGE - beyond])
+    }
 }
 
-/// The models, and where their coefficients come from.
+/// The coefficients of the models, and how they were fitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// The claims the coefficients came from.
+    /// The claims the coefficients were fitted on.
     pub fitted_on: String,
-    /// The command that fits them.
+    /// The command that fits the coefficients.
     pub command: String,
     /// With an embedder, in the order of [`Signals::inputs`].
     pub with_similarity: [f64; INPUTS],
-    /// Without one.
+    /// Without an embedder, in the order of [`Signals::inputs`].
     pub by_words: [f64; INPUTS],
+    /// With a reader, in the order of [`Signals::reader_inputs`].
+    pub with_reader: [f64; READER_INPUTS],
 }
 
 static SHIPPED: LazyLock<Calibration> = LazyLock::new(|| {
-    // A test reads the same file, so this cannot fail in a build that passed.
+    // A test parses the same file, so this cannot fail in a tested build.
     serde_json::from_str(include_str!("verify/support.json"))
         .unwrap_or_else(|error| unreachable!("support.json: {error}"))
 });
 
 impl Calibration {
-    /// The coefficients that come with the program.
+    /// The coefficients shipped with Docent.
     pub fn shipped() -> &'static Self {
         &SHIPPED
     }
 
-    /// Whether the words alone leave a doubt that the meaning may settle.
+    /// Whether the score by words leaves doubt, so that comparing embeddings may help.
     pub fn is_in_doubt(&self, signals: &Signals) -> bool {
-        DOUBT.contains(&self.support(&Signals { similarity: None, ..*signals }))
+        !signals.vetoed && DOUBT.contains(&self.support_by_words(&Signals { similarity: None, ..*signals }))
     }
 
-    /// The probability that the words support the sentence.
+    /// The probability that the passage supports the sentence.
     pub fn support(&self, signals: &Signals) -> f32 {
+        let likely = match signals.reader_inputs() {
+            Some(inputs) => {
+                let sum: f64 =
+                    self.with_reader.iter().zip(inputs).map(|(weight, input)| weight * input).sum();
+                (1.0 / (1.0 + (-sum).exp())) as f32
+            }
+            None => self.support_by_words(signals),
+        };
+        if signals.vetoed { likely.min(VETOED) } else { likely }
+    }
+
+    fn support_by_words(&self, signals: &Signals) -> f32 {
         let weights = if signals.similarity.is_some() { &self.with_similarity } else { &self.by_words };
         let sum: f64 = weights.iter().zip(signals.inputs()).map(|(weight, input)| weight * input).sum();
         let likely = 1.0 / (1.0 + (-sum).exp());
-        // Whatever the rest says: a number the passage does not have was made up, and "not"
-        // turns a statement around.
+        // A number that is not in the passage was made up, and a negation reverses a statement, whatever the
+        // other signals are.
         let doubts = [(signals.invented_numbers, INVENTED), (signals.negation, TURNED)];
         doubts.iter().fold(likely, |likely, (signal, cost)| likely * (1.0 - cost * f64::from(*signal))) as f32
     }
 }
 
-/// Checks sentences against passages.
+/// Verifies sentences against passages.
 #[derive(Clone)]
 pub struct Verifier {
     analyzer: Arc<Analyzer>,
     embedder: Option<Arc<dyn Embedder>>,
-    /// The vectors of stretches that were compared before.
-    meanings: Arc<Recent<u64, Arc<Vector>>>,
+    reader: Option<Arc<dyn Reader>>,
+    /// Vectors of stretches that were compared before.
+    meanings: Arc<Cache<u64, Arc<Vector>>>,
 }
 
-/// The best stretch of one passage.
+/// The part of a passage that is closest to a sentence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stretch {
-    /// The passage, as an index into those given.
+    /// Index of the passage.
     pub passage: usize,
-    /// Where it stands, in bytes.
+    /// Position in the passage, in bytes.
     pub span: Range<usize>,
-    /// What is known about it.
+    /// The signals of the stretch.
     pub signals: Signals,
-    /// Whether the sentence stands there word for word.
+    /// Whether the sentence is a copy of the stretch, possibly without words that do not affect its meaning.
     pub verbatim: bool,
 }
 
-/// Stretches of the book whose vectors are kept.
+/// Number of vectors in the cache.
 const MEANINGS_KEPT: usize = 2048;
 
-/// So many passages are compared by meaning; the others by their words alone.
+/// Maximum number of passages compared by embeddings; others are compared by words only.
 const MOST_COMPARED: usize = 3;
 
+/// Maximum number of passages the reader judges, those that share most words with the sentence.
+const MOST_READ: usize = 2;
+
 impl Verifier {
-    /// Without an embedder only words are compared.
-    pub fn new(analyzer: Arc<Analyzer>, embedder: Option<Arc<dyn Embedder>>) -> Self {
-        Self { analyzer, embedder, meanings: Arc::new(Recent::new(MEANINGS_KEPT)) }
+    /// Creates a verifier. Without an embedder and a reader, only words are compared.
+    pub fn new(
+        analyzer: Arc<Analyzer>,
+        embedder: Option<Arc<dyn Embedder>>,
+        reader: Option<Arc<dyn Reader>>,
+    ) -> Self {
+        Self { analyzer, embedder, reader, meanings: Arc::new(Cache::new(MEANINGS_KEPT)) }
     }
 
-    /// How far each passage supports `sentence`, the best first; passages without words
-    /// are left out.
-    pub async fn support(&self, sentence: &str, passages: &[&str]) -> Vec<Support> {
+    /// How well each passage supports `text`, best first; passages without words are omitted. The score of a
+    /// list, a table or code is the lowest score of its parts; each part is assigned to the passage that
+    /// supports it best.
+    pub async fn support(&self, text: &str, evidence: &[Evidence<'_>]) -> Vec<Support> {
+        let parts = parts::parts(text);
+        if let [only] = parts.as_slice() {
+            return self.support_of(only, evidence).await;
+        }
+        let mut found: Vec<Support> = Vec::new();
+        let mut least: f32 = 1.0;
+        for part in &parts {
+            let Some(best) = self.support_of(part, evidence).await.into_iter().next() else {
+                least = 0.0;
+                continue;
+            };
+            least = least.min(best.score);
+            match found.iter_mut().find(|known| known.passage == best.passage) {
+                Some(known) => {
+                    known.span = known.span.start.min(best.span.start)..known.span.end.max(best.span.end);
+                }
+                None => found.push(best),
+            }
+        }
+        found.iter_mut().for_each(|support| support.score = least);
+        found
+    }
+
+    /// The closest stretch of each passage by words, with score 1: for answers that are cited but not
+    /// verified.
+    pub fn nearest(&self, text: &str, evidence: &[Evidence<'_>]) -> Vec<Support> {
+        let stretches = self.by_words(text.trim(), evidence);
+        stretches
+            .into_iter()
+            .map(|stretch| Support { score: 1.0, passage: stretch.passage, span: stretch.span })
+            .collect()
+    }
+
+    /// How well each passage supports one part, best first.
+    async fn support_of(&self, part: &Part, evidence: &[Evidence<'_>]) -> Vec<Support> {
+        let sentence = match part {
+            Part::Claim(sentence) => sentence,
+            Part::CodeLine(line) => return parts::lines_in(line, evidence),
+        };
         let in_doubt = |stretch: &Stretch| Calibration::shipped().is_in_doubt(&stretch.signals);
         let mut found: Vec<Support> = self
-            .compared(sentence, passages, in_doubt)
+            .compared(sentence, evidence, in_doubt)
             .await
             .into_iter()
             .map(|stretch| Support {
@@ -174,47 +283,89 @@ impl Verifier {
     }
 
     /// The best stretch of each passage, with all its signals; for measuring.
-    pub async fn stretches(&self, sentence: &str, passages: &[&str]) -> Vec<Stretch> {
-        self.compared(sentence, passages, |_| true).await
+    pub async fn stretches(&self, sentence: &str, evidence: &[Evidence<'_>]) -> Vec<Stretch> {
+        self.compared(sentence, evidence, |_| true).await
     }
 
-    /// The best stretch of each passage; the meaning only of those that want it.
+    /// The best stretch of each passage. Embeddings are compared only for those selected by `wanted`.
     async fn compared(
         &self,
         sentence: &str,
-        passages: &[&str],
+        evidence: &[Evidence<'_>],
         wanted: impl Fn(&Stretch) -> bool,
     ) -> Vec<Stretch> {
         let sentence = sentence.trim();
+        let mut found = self.by_words(sentence, evidence);
+        found.sort_by(|a, b| {
+            b.signals.passage_coverage.total_cmp(&a.signals.passage_coverage).then(a.passage.cmp(&b.passage))
+        });
+        self.read(sentence, evidence, &mut found).await;
+        let wanted = |stretch: &Stretch| stretch.signals.reader.is_none() && wanted(stretch);
+        self.compare(sentence, evidence, &mut found, wanted).await;
+        found
+    }
+
+    /// The best stretch of each passage by words, and whether it breaks a rule.
+    fn by_words(&self, sentence: &str, evidence: &[Evidence<'_>]) -> Vec<Stretch> {
         if sentence.is_empty() {
             return Vec::new();
         }
         let claim = Claim::read(sentence, &self.analyzer);
-        let mut found: Vec<Stretch> = passages
+        let english = self.analyzer.language().code() == "en";
+        evidence
             .iter()
             .enumerate()
-            .filter_map(|(passage, content)| {
-                let (span, signals, verbatim) = claim.best_in(content, &self.analyzer)?;
+            .filter_map(|(passage, evidence)| {
+                let (span, mut signals, verbatim) = claim.best_in(evidence.content, &self.analyzer)?;
+                if !verbatim {
+                    let whole = format!("{}\n{}", evidence.heading, evidence.content);
+                    signals.passage_coverage = claim.covered_by(&whole, &self.analyzer);
+                    let (nearest, coverage) = claim.nearest_piece(evidence.content, &self.analyzer);
+                    let compared = Compared { claim: sentence, passage: &whole, nearest, coverage, english };
+                    signals.vetoed = veto(&compared).is_some();
+                }
                 Some(Stretch { passage, span, signals, verbatim })
             })
-            .collect();
-        self.compare(sentence, passages, &mut found, wanted).await;
-        found
+            .collect()
     }
 
-    /// Adds how close in meaning the best stretches are; without an embedder, or when it
-    /// fails, words alone decide.
+    /// Adds the reader's verdict to the best stretches, unless there is no reader or it is busy.
+    async fn read(&self, sentence: &str, evidence: &[Evidence<'_>], found: &mut [Stretch]) {
+        let Some(reader) = &self.reader else { return };
+        let fits = |stretch: &Stretch| {
+            evidence[stretch.passage].content.split_whitespace().count() <= MOST_READ_WORDS
+        };
+        let read: Vec<&mut Stretch> = found
+            .iter_mut()
+            .filter(|stretch| !stretch.verbatim && !stretch.signals.vetoed && fits(stretch))
+            .take(MOST_READ)
+            .collect();
+        if read.is_empty() {
+            return;
+        }
+        let passages: Vec<Passage<'_>> = read
+            .iter()
+            .map(|stretch| {
+                let Evidence { heading, content } = evidence[stretch.passage];
+                let cut = pieces(content).into_iter().map(|span| &content[span]).collect();
+                Passage { heading: heading.to_owned(), pieces: cut }
+            })
+            .collect();
+        let judged = reader.read(sentence, &passages).await.unwrap_or_default();
+        for (stretch, judgement) in read.into_iter().zip(judged) {
+            stretch.signals.reader = Some(logit(judgement.verdict.supported) as f32);
+        }
+    }
+
+    /// Adds the similarity of embeddings to the best stretches, unless there is no embedder or it fails.
     async fn compare(
         &self,
         sentence: &str,
-        passages: &[&str],
+        evidence: &[Evidence<'_>],
         found: &mut [Stretch],
         wanted: impl Fn(&Stretch) -> bool,
     ) {
         let Some(embedder) = &self.embedder else { return };
-        found.sort_by(|a, b| {
-            b.signals.coverage.total_cmp(&a.signals.coverage).then(a.passage.cmp(&b.passage))
-        });
         let compared: Vec<&mut Stretch> = found
             .iter_mut()
             .filter(|stretch| !stretch.verbatim && wanted(stretch))
@@ -224,7 +375,7 @@ impl Verifier {
             return;
         }
         let spans: Vec<&str> =
-            compared.iter().map(|stretch| &passages[stretch.passage][stretch.span.clone()]).collect();
+            compared.iter().map(|stretch| &evidence[stretch.passage].content[stretch.span.clone()]).collect();
         let Some((claim, meanings)) = self.meanings(embedder.as_ref(), sentence, &spans).await else {
             return;
         };
@@ -234,7 +385,8 @@ impl Verifier {
         }
     }
 
-    /// The vectors of a sentence and of the book's words; those are asked about again and again.
+    /// The vectors of a sentence and of stretches of the book. The latter are cached, since they are used
+    /// repeatedly.
     async fn meanings(
         &self,
         embedder: &dyn Embedder,
@@ -260,13 +412,18 @@ impl Verifier {
 mod tests {
     use super::*;
     use crate::language::Language;
+    use crate::testing::WordReader;
     use proptest::prelude::*;
 
     const PASSAGE: &str = "A node is a participant in the ROS 2 graph. It may publish at 50 Hz. \
                            A topic does not store messages.\n\n- Services answer requests.";
 
     fn verifier() -> Verifier {
-        Verifier::new(Arc::new(Analyzer::new(Language::default())), None)
+        Verifier::new(Arc::new(Analyzer::new(Language::default())), None, None)
+    }
+
+    fn evidence(content: &str) -> Evidence<'_> {
+        Evidence { heading: "", content }
     }
 
     fn run<T>(work: impl Future<Output = T>) -> T {
@@ -274,17 +431,17 @@ mod tests {
     }
 
     fn check(sentence: &str) -> (f32, &'static str) {
-        let found = run(verifier().support(sentence, &[PASSAGE])).remove(0);
+        let found = run(verifier().support(sentence, &[evidence(PASSAGE)])).remove(0);
         (found.score, &PASSAGE[found.span])
     }
 
     #[test]
-    fn copied_words_are_supported_by_themselves() {
+    fn a_copied_sentence_is_fully_supported() {
         assert_eq!(check("It may publish at 50 Hz."), (1.0, "It may publish at 50 Hz."));
     }
 
     #[test]
-    fn a_paraphrase_finds_its_sentence() {
+    fn a_paraphrase_is_supported_by_its_sentence() {
         let (score, quote) = check("In ROS 2, a node participates in the graph.");
         assert!(score >= SUPPORTED, "{score}");
         assert_eq!(quote, "A node is a participant in the ROS 2 graph.");
@@ -296,24 +453,25 @@ mod tests {
     }
 
     #[test]
-    fn a_turned_around_statement_loses() {
+    fn a_reversed_statement_scores_lower() {
         assert!(
             check("A topic does store messages.").0 < check("A topic does not keep or store messages.").0
         );
     }
 
     #[test]
-    fn something_else_is_not_supported() {
+    fn an_unrelated_sentence_is_not_supported() {
         assert!(check("Pasta needs ten minutes of boiling.").0 < 0.2);
     }
 
     #[test]
     fn the_best_passage_comes_first() {
-        let found = run(verifier().support("A node is in the graph.", &["Boil water.", PASSAGE, ""]));
+        let found = run(verifier()
+            .support("A node is in the graph.", &[evidence("Boil water."), evidence(PASSAGE), evidence("")]));
         assert_eq!(found.iter().map(|support| support.passage).collect::<Vec<_>>(), [1, 0]);
     }
 
-    /// Counts the texts it is given.
+    /// An embedder that counts the texts it embeds.
     #[derive(Default)]
     struct Counting(crate::testing::LetterEmbedder, std::sync::atomic::AtomicUsize);
 
@@ -342,36 +500,88 @@ mod tests {
     }
 
     #[test]
-    fn the_books_words_are_embedded_once() {
+    fn a_stretch_of_the_book_is_embedded_once() {
         let embedder = Arc::new(Counting::default());
-        let verifier = Verifier::new(Arc::new(Analyzer::new(Language::default())), Some(embedder.clone()));
+        let verifier =
+            Verifier::new(Arc::new(Analyzer::new(Language::default())), Some(embedder.clone()), None);
         let count = || embedder.1.load(std::sync::atomic::Ordering::Relaxed);
-        let first = run(verifier.stretches("A node takes part.", &[PASSAGE]));
+        let first = run(verifier.stretches("A node takes part.", &[evidence(PASSAGE)]));
         assert_eq!(count(), 2, "the sentence and the stretch");
-        let again = run(verifier.stretches("A node takes part.", &[PASSAGE]));
-        assert_eq!((count(), again), (3, first), "the sentence alone, to the same end");
+        let again = run(verifier.stretches("A node takes part.", &[evidence(PASSAGE)]));
+        assert_eq!((count(), again), (3, first), "only the sentence, with the same result");
     }
 
     #[test]
-    fn meaning_counts_where_there_is_an_embedder() {
+    fn part_of_a_sentence_does_not_count_as_a_copy() {
+        let passage = "Max torque: 50 Nm. Training takes an hour. You may delete it if nobody uses it.";
+        for part in ["Max torque: 5", "Rain", "You may delete it"] {
+            let found = run(verifier().stretches(part, &[evidence(passage)])).remove(0);
+            assert!(!found.verbatim, "{part}");
+        }
+    }
+
+    #[test]
+    fn words_that_do_not_affect_the_meaning_may_be_omitted() {
+        let passage = "A valve, which is made of brass, opens at 3 bar. Delete it if nobody uses it.";
+        let is_copied = |claim| run(verifier().stretches(claim, &[evidence(passage)])).remove(0).verbatim;
+        assert!(is_copied("A valve opens at 3 bar."));
+        assert!(!is_copied("Delete it, nobody uses it."));
+        assert!(!is_copied("A valve opens at 4 bar."));
+    }
+
+    #[test]
+    fn the_support_of_a_list_is_that_of_its_weakest_item() {
+        let true_items = "- A node is a participant in the ROS 2 graph.\n- It may publish at 50 Hz.";
+        let found = run(verifier().support(true_items, &[evidence(PASSAGE)])).remove(0);
+        assert_eq!((found.score, found.span.start), (1.0, 0));
+        let invented = format!("{true_items}\n- It also feeds your cat every Tuesday.");
+        assert!(run(verifier().support(&invented, &[evidence(PASSAGE)])).remove(0).score < SUPPORTED);
+    }
+
+    #[test]
+    fn the_reader_judges_unless_a_rule_is_broken() {
+        let analyzer = Arc::new(Analyzer::new(Language::default()));
+        let verifier = |word| Verifier::new(analyzer.clone(), None, Some(Arc::new(WordReader(word))));
+        let paraphrase = "Participants of a graph are called so.";
+        let score = |word, claim| run(verifier(word).support(claim, &[evidence(PASSAGE)])).remove(0).score;
+        assert!(score("node", paraphrase) >= SUPPORTED);
+        assert!(score("absent", paraphrase) < SUPPORTED);
+        assert!(score("node", "It may publish at 500 Hz.") < SUPPORTED, "a rule overrules the reader");
+    }
+
+    #[test]
+    fn headings_count_as_evidence() {
+        let under =
+            Evidence { heading: "Errors > E12", content: "The filter is blocked and must be cleaned." };
+        let with = run(verifier().support("E12 means the filter is blocked.", &[under])).remove(0).score;
+        let without = run(verifier().support("E12 means the filter is blocked.", &[evidence(under.content)]));
+        assert!(with > without[0].score, "{with}");
+    }
+
+    #[test]
+    fn with_an_embedder_similarity_is_measured() {
         let embedder: Arc<dyn Embedder> = Arc::new(crate::testing::LetterEmbedder::default());
-        let verifier = Verifier::new(Arc::new(Analyzer::new(Language::default())), Some(embedder));
-        let stretch = run(verifier.stretches("A node takes part.", &[PASSAGE])).remove(0);
+        let verifier = Verifier::new(Arc::new(Analyzer::new(Language::default())), Some(embedder), None);
+        let stretch = run(verifier.stretches("A node takes part.", &[evidence(PASSAGE)])).remove(0);
         assert!(stretch.signals.similarity.is_some_and(|cosine| cosine > 0.5), "{stretch:?}");
     }
 
     #[test]
-    fn no_signal_speaks_against_itself() {
+    fn no_coefficient_is_negative() {
         let shipped = Calibration::shipped();
         assert!(
-            shipped.with_similarity[1..].iter().chain(&shipped.by_words[1..]).all(|weight| *weight >= 0.0)
+            shipped.with_similarity[1..]
+                .iter()
+                .chain(&shipped.by_words[1..])
+                .chain(&shipped.with_reader[1..])
+                .all(|weight| *weight >= 0.0)
         );
     }
 
     proptest! {
         #[test]
         fn the_span_is_a_slice_and_the_score_in_range(sentence in "[a-zA-Z0-9 .!?é]{0,60}", passage in "[a-zA-Z0-9 .!?é\n-]{0,120}") {
-            for found in run(verifier().support(&sentence, &[&passage])) {
+            for found in run(verifier().support(&sentence, &[evidence(&passage)])) {
                 prop_assert!((0.0..=1.0).contains(&found.score));
                 prop_assert!(passage.get(found.span.clone()).is_some_and(|quote| !quote.is_empty()));
             }

@@ -1,4 +1,6 @@
-//! Pages made to be slow or to grow: whatever is repeated, the time is that of its length.
+//! Pages designed to be slow or to grow: parsing time and output stay proportional to the input.
+//!
+//! Invariant: every parser takes linear time, whatever pattern is repeated.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -7,50 +9,46 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use docent_core::chunk::chunk;
-use docent_core::layout::{Base, Layout, Site};
-use docent_core::parse::parse_page;
+use docent_parse::layout::{Base, Layout, Site};
+use docent_parse::parse_page;
 
-/// Each pattern is repeated to this length. A second is plenty for it; what looks at everything
-/// before for each repetition takes many minutes.
+/// Each pattern is repeated up to this length. Linear parsing takes less than a second; quadratic parsing
+/// takes many minutes.
 const LENGTH: usize = 1 << 19;
 
-/// What no page takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout per page; no page takes this long, even on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// No page grows more than this.
+/// The text of a page is at most this many times as long as its source.
 const MOST_GROWTH: usize = 64;
 
 fn layout(path: &str) -> Layout {
     match path {
         "a.mdx" => Layout::Docusaurus,
         "b.md" => Layout::MdBook,
+        "k.md" => Layout::MkDocs { folders: true },
         "a.rst" => Layout::Sphinx,
         "a.adoc" => Layout::Asciidoctor,
         _ => Layout::Plain,
     }
 }
 
-/// Parses and cuts a page; returns how much text it has.
+/// Parses and chunks a page; returns the length of its text.
 fn read(path: &str, source: &str) -> usize {
-    let site = Site {
-        layout: layout(path),
-        base: Base::Published("https://x.org".into()),
-        root_module: "m".into(),
-        chapters: HashMap::new(),
-    };
+    let site = Site::new(layout(path), Base::Published("https://x.org".into()));
     let (document, _) = parse_page(path, source.as_bytes(), &site, &mut |_| None);
     let chunks = document.map(|document| chunk(&document, 256, &|text| text.len().div_ceil(4)));
     chunks.into_iter().flatten().map(|chunk| chunk.content.len()).sum()
 }
 
-/// `start`, then `again` up to the length, then `end`.
+/// Checks a page that consists of `start`, then `again` repeated up to `LENGTH`, then `end`.
 fn check(path: &'static str, start: &str, again: &str, end: &str) {
     let source = format!("{start}{}{end}", again.repeat(LENGTH / again.len()));
     let (done, result) = mpsc::channel();
     let begun = Instant::now();
     std::thread::spawn(move || done.send(read(path, &source)));
     let name = format!("{path}: {:?} {again:?}", &start[..start.len().min(40)]);
-    let text = result.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let text = result.recv_timeout(TIMEOUT).unwrap_or_else(|error| panic!("{name}: {error}"));
     if std::env::var_os("DOCENT_TEST_TIMES").is_some() {
         eprintln!("{:6} ms {:6} KB  {name}", begun.elapsed().as_millis(), text / 1024);
     }
@@ -91,6 +89,32 @@ fn html() {
     check("a.html", "", "<template>", "x");
     check("a.html", "<div role=tablist>", "<i role=tab>x</i>", "</div><i role=tabpanel>x</i>");
     check("a.html", "<main>", "<h2 id=a>x</h2>", "");
+}
+
+#[test]
+fn markdown_dialects() {
+    for path in ["a.md", "a.mdx", "b.md", "k.md"] {
+        check(path, "", "\\(a ", "\\)");
+        check(path, "", "\\[a ", "x");
+        check(path, "", "$a", " x");
+        check(path, "", "$$", "x");
+        check(path, "", "{", "x");
+        check(path, "", "{ .a ", "}");
+        check(path, "", "++a+", "x");
+        check(path, "", ":material-", "x");
+        check(path, "", "<a", "x");
+        check(path, "", "<a:", ">");
+        check(path, "", "<!-- ", "x");
+        check(path, "<div>\n<!--\n\n", "a\n\n", "-->");
+        check(path, "", ":::{note}\n", "x");
+        check(path, "", "```{note}\n", "x");
+        check(path, &format!("{}:::{{note}}\n", " ".repeat(1 << 18)), "x\n", "");
+        check(path, "", "{ref}`", "x");
+        check(path, "", "(a)=\n", "# x");
+        check(path, "", "[](", "x");
+        check(path, "", "# (1)!", "x");
+        check(path, "```\n", " (1)!", "");
+    }
 }
 
 #[test]
@@ -182,7 +206,7 @@ fn restructured_text() {
     ] {
         check("a.rst", "", again, "x");
     }
-    // Each list inside the last.
+    // Each list is nested in the previous one.
     let deep: String = (0..1000).map(|depth| format!("{}* a\n\n", "  ".repeat(depth))).collect();
     check("a.rst", &deep, "x\n", "");
 }

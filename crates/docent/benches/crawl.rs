@@ -1,8 +1,8 @@
-//! How long a site takes: `cargo bench -p docent --bench crawl` (pages as `DOCENT_BENCH_PAGES=2000`,
-//! embedders as `DOCENT_BENCH_EMBEDDERS=none,local`).
+//! Benchmark of ingesting a site: `cargo bench -p docent --bench crawl` (set `DOCENT_BENCH_PAGES=2000` for
+//! the number of pages, `DOCENT_BENCH_EMBEDDERS=none,local` for the embedders).
 //!
-//! The real binary reads a site of generated pages from this machine, and then again with nothing
-//! changed. The server here takes part of the same processor, as the network would not.
+//! The real binary crawls a site of generated pages on this machine, and then again with nothing changed.
+//! Unlike a real site, the server here uses part of the same processor.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
-/// Links in the navigation of every page.
+/// Number of links in the navigation of every page.
 const LINKS: usize = 120;
 
 #[derive(Default)]
@@ -59,8 +59,8 @@ async fn main() {
     }
 }
 
-/// One ingest: how long each step took and the most memory of its own it had then, what it said, and the
-/// most memory in all, files of the index included.
+/// One ingest: its total time, the duration and peak anonymous memory of each step, its report, and the peak
+/// resident memory, including mapped files of the index.
 struct Run {
     total: Duration,
     steps: Vec<(String, Duration, f64)>,
@@ -97,7 +97,8 @@ fn ingest(address: &str, folder: &std::path::Path, embedder: &str) -> Run {
     Run { total, steps, report, peak }
 }
 
-/// Waits for the end; the most memory by the kernel's own mark, and the process' own at each moment.
+/// Waits for the process. Returns the peak resident memory according to the kernel, and samples of its
+/// anonymous memory.
 fn watch(child: &mut Child, begun: Instant) -> (f64, Vec<(Duration, f64)>) {
     let status = format!("/proc/{}/status", child.id());
     let (mut peak, mut own) = (0.0, Vec::new());
@@ -119,7 +120,7 @@ fn show(name: &str, run: &Run, counts: &Counts) {
     let megabytes = counts.bytes.load(Ordering::Relaxed) as f64 / 1e6;
     let pages = run.report["pages"].as_object().into_iter().flat_map(|pages| pages.values());
     let pages: u64 = pages.filter_map(Value::as_u64).sum();
-    println!("{name}: {:.1} s, {:.0} MB at most", run.total.as_secs_f64(), run.peak);
+    println!("{name}: {:.1} s, {:.0} MB peak", run.total.as_secs_f64(), run.peak);
     println!(
         "  {} requests ({} × 304), {megabytes:.1} MB sent; reading {:.0} pages/s, {:.1} MB/s; {} passages, {} embedded",
         counts.requests.load(Ordering::Relaxed),
@@ -157,7 +158,7 @@ async fn answer(State(site): State<Arc<Site>>, uri: Uri, headers: HeaderMap) -> 
     ([(header::CONTENT_TYPE, kind.to_owned()), (header::ETAG, tag)], body).into_response()
 }
 
-/// The first page is the start.
+/// The first page is the start page.
 fn path(number: usize) -> String {
     if number == 0 { "/".to_owned() } else { format!("/docs/part{}/page{number}", number / 100) }
 }
@@ -170,7 +171,7 @@ fn sitemap(site: &Site) -> String {
     text + "</urlset>"
 }
 
-/// What the pages are about; every page says other things with them.
+/// The vocabulary; every page uses it in different sentences.
 const WORDS: [&str; 96] = [
     "pump",
     "valve",
@@ -276,7 +277,7 @@ const VERBS: [&str; 24] = [
     "warns", "delays", "repeats", "returns",
 ];
 
-/// Numbers that look like chance and are the same every time.
+/// Pseudo-random numbers, the same in every run.
 struct Chance(u64);
 
 impl Chance {
@@ -304,7 +305,7 @@ impl Chance {
     }
 }
 
-/// A page as Docusaurus makes it, of some 30 KB and 700 words.
+/// A page as Docusaurus renders it, with about 30 KB and 700 words.
 fn page(number: usize, pages: usize) -> String {
     let mut chance = Chance((number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let title = format!("{} {} {number}", chance.word(), chance.word());

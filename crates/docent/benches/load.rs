@@ -1,8 +1,12 @@
-//! The server under load: `cargo bench -p docent --bench load` (seconds as `DOCENT_BENCH_SECONDS`,
-//! readers as `DOCENT_BENCH_READERS=1,50,500`).
+//! Benchmark of the server under load: `cargo bench -p docent --bench load` (set `DOCENT_BENCH_SECONDS` for
+//! the duration, `DOCENT_BENCH_USERS=1,50,500` for the number of concurrent users).
 //!
-//! Readers ask the real binary, whose model is a scripted one on a socket: 300 ms to the first
-//! word, 50 words a second. What Docent adds is the time of a turn without the model's own.
+//! Users ask the real binary, which uses a scripted model on a socket: 300 ms to the first word, 50 words per
+//! second. The overhead of Docent is the time of a turn minus the time of the model.
+//!
+//! At the end, a greedy client uses each cheap route on 64 connections, while a modest client at another
+//! address searches ten times per second. The benchmark reports the modest client's p95, alone and next to
+//! the greedy client.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -15,7 +19,7 @@ use std::time::{Duration, Instant};
 use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
 use serde_json::{Value, json};
 
-/// Two sentences of the sample book, in other words.
+/// Two sentences of the sample book, paraphrased.
 const ANSWER: &str = "A node is a participant in the ROS 2 graph that does one job and communicates with other \
                       nodes [1]. The ROS 2 graph is the network of the running nodes and of the connections \
                       between them [1].";
@@ -37,11 +41,18 @@ impl Drop for Server {
 }
 
 fn start(model: Option<&str>) -> (Server, Duration) {
+    start_with(
+        model,
+        &[("DOCENT_SERVE__REQUESTS_PER_MINUTE", "0"), ("DOCENT_SERVE__CONNECTIONS_PER_ADDRESS", "0")],
+    )
+}
+
+fn start_with(model: Option<&str>, variables: &[(&str, &str)]) -> (Server, Duration) {
     let folder = tempfile::tempdir().unwrap();
     let begun = Instant::now();
     let mut command = Command::new(env!("CARGO_BIN_EXE_docent"));
     command.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(folder.path()).env_clear();
-    command.env("DOCENT_DATA_DIR", folder.path()).env("DOCENT_SERVE__REQUESTS_PER_MINUTE", "0");
+    command.env("DOCENT_DATA_DIR", folder.path()).envs(variables.iter().copied());
     command.env("DOCENT_AGENT__CACHED_ANSWERS", "0").env("RUST_LOG", "error");
     if let Some(model) = model {
         command.env("OPENAI_BASE_URL", model).env("OPENAI_API_KEY", "sk-scripted");
@@ -70,20 +81,20 @@ fn quantile(times: &mut [f64], share: f64) -> f64 {
 #[derive(Default)]
 struct Outcomes {
     added: Vec<f64>,
-    /// By the server's own clock: embedding, retrieval, generation, the whole turn.
+    /// Measured by the server: embedding, retrieval, generation, the whole turn.
     steps: [Vec<f64>; STEPS.len()],
     refused: Vec<f64>,
     errors: Vec<String>,
 }
 
-/// So many readers ask one question after the other.
-async fn readers(url: &str, count: usize, time: Duration) -> Outcomes {
+/// `count` users, each asking one question after the other.
+async fn users(url: &str, count: usize, time: Duration) -> Outcomes {
     let client = reqwest::Client::builder().pool_max_idle_per_host(count).build().unwrap();
     let words = ANSWER.split_inclusive(' ').count() as f64;
     let models_own = FIRST_MS as f64 + (words - 1.0) * 1000.0 / f64::from(PER_SECOND);
     let number = Arc::new(AtomicUsize::new(0));
     let end = Instant::now() + time;
-    let readers: Vec<_> = (0..count)
+    let users: Vec<_> = (0..count)
         .map(|_| {
             let (client, url, number) = (client.clone(), format!("{url}/api/v1/ask"), number.clone());
             tokio::spawn(async move {
@@ -126,8 +137,8 @@ async fn readers(url: &str, count: usize, time: Duration) -> Outcomes {
         })
         .collect();
     let mut all = Outcomes::default();
-    for reader in readers {
-        let outcomes = reader.await.unwrap();
+    for user in users {
+        let outcomes = user.await.unwrap();
         all.added.extend(outcomes.added);
         for (all, times) in all.steps.iter_mut().zip(outcomes.steps) {
             all.extend(times);
@@ -167,6 +178,72 @@ async fn searches(url: &str, clients: usize, time: Duration) -> (f64, Vec<f64>) 
     (times.len() as f64 / begun.elapsed().as_secs_f64(), times)
 }
 
+/// Number of connections of the greedy client.
+const GREEDY: usize = 64;
+
+/// Latencies of a modest client's searches while a greedy one sends `greedy` as fast as it can.
+async fn beside(url: &str, time: Duration, greedy: Option<(reqwest::Method, String, Value)>) -> Vec<f64> {
+    let end = Instant::now() + time;
+    let hungry = reqwest::Client::builder().pool_max_idle_per_host(GREEDY).build().unwrap();
+    let eating: Vec<_> = (0..if greedy.is_some() { GREEDY } else { 0 })
+        .map(|_| {
+            let (client, greedy, url) = (hungry.clone(), greedy.clone(), url.to_owned());
+            tokio::spawn(async move {
+                let Some((method, path, body)) = greedy else { return };
+                while Instant::now() < end {
+                    let mut request = client.request(method.clone(), format!("{url}{path}"));
+                    request = request.header("accept", "application/json, text/event-stream");
+                    if !body.is_null() {
+                        request = request.json(&body);
+                    }
+                    if let Ok(response) = request.send().await {
+                        let _ = response.bytes().await;
+                    }
+                }
+            })
+        })
+        .collect();
+    // The rate limit is per address, so the modest client gets its own.
+    let modest =
+        reqwest::Client::builder().local_address(std::net::IpAddr::from([127, 0, 0, 2])).build().unwrap();
+    let mut times = Vec::new();
+    let mut ticks = tokio::time::interval(Duration::from_millis(100));
+    while Instant::now() < end {
+        ticks.tick().await;
+        let query = format!("How does robot {} publish commands?", times.len());
+        let begun = Instant::now();
+        let response = modest
+            .post(format!("{url}/api/v1/search"))
+            .json(&json!({ "query": query }))
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(response.status(), 200);
+        response.bytes().await.unwrap();
+        times.push(begun.elapsed().as_secs_f64() * 1000.0);
+    }
+    for task in eating {
+        task.await.unwrap();
+    }
+    times
+}
+
+/// Routes that look cheap.
+fn cheap_routes() -> Vec<(&'static str, reqwest::Method, String, Value)> {
+    use reqwest::Method;
+    let selection = json!({ "query": "What is a node?", "selection": { "text": "a ".repeat(31_000) } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "greedy", "version": "1" } } });
+    vec![
+        ("suggestions", Method::GET, "/api/v1/suggestions?limit=20".to_owned(), Value::Null),
+        ("search", Method::POST, "/api/v1/search".to_owned(), json!({ "query": "robot", "top_k": 100 })),
+        ("read", Method::GET, "/read/ros2/nodes.md".to_owned(), Value::Null),
+        ("status", Method::GET, "/api/v1/status".to_owned(), Value::Null),
+        ("selection", Method::POST, "/api/v1/ask".to_owned(), selection),
+        ("mcp", Method::POST, "/mcp".to_owned(), call),
+    ]
+}
+
 #[tokio::main]
 async fn main() {
     let seconds = std::env::var("DOCENT_BENCH_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
@@ -179,11 +256,11 @@ async fn main() {
         ready.as_secs_f64() * 1000.0,
         resident(&server.child)
     );
-    let counts = std::env::var("DOCENT_BENCH_READERS").unwrap_or("1,50,500".to_owned());
+    let counts = std::env::var("DOCENT_BENCH_USERS").unwrap_or("1,50,500".to_owned());
     for count in counts.split(',').filter_map(|count| count.parse().ok()) {
-        let mut outcomes = readers(&server.url, count, time).await;
+        let mut outcomes = users(&server.url, count, time).await;
         println!(
-            "{count} readers, {seconds} s: {} answered, added p50 {:.0} ms, p95 {:.0} ms; {} refused, p50 {:.1} ms, p95 {:.1} ms; {} errors; {:.0} MB resident",
+            "{count} users, {seconds} s: {} answered, overhead p50 {:.0} ms, p95 {:.0} ms; {} rejected, p50 {:.1} ms, p95 {:.1} ms; {} errors; {:.0} MB resident",
             outcomes.added.len(),
             quantile(&mut outcomes.added, 0.5),
             quantile(&mut outcomes.added, 0.95),
@@ -197,7 +274,7 @@ async fn main() {
             println!("  {step} p50 {:.1} ms, p95 {:.1} ms", quantile(times, 0.5), quantile(times, 0.95));
         }
         if let Some(error) = outcomes.errors.first() {
-            println!("  the first error: {error}");
+            println!("  first error: {error}");
         }
     }
     drop(server);
@@ -209,5 +286,17 @@ async fn main() {
             quantile(&mut times, 0.5),
             quantile(&mut times, 0.95)
         );
+    }
+    drop(server);
+    // The modest client stays within the limit that stops the greedy one.
+    let (server, _) = start_with(None, &[("DOCENT_SERVE__REQUESTS_PER_MINUTE", "900")]);
+    let time = Duration::from_secs(seconds.min(20));
+    let mut alone = beside(&server.url, time, None).await;
+    let alone = quantile(&mut alone, 0.95);
+    println!("a modest client alone: p95 {alone:.1} ms");
+    for (name, method, path, body) in cheap_routes() {
+        let mut times = beside(&server.url, time, Some((method, path, body))).await;
+        let p95 = quantile(&mut times, 0.95);
+        println!("next to a greedy client on {name}: p95 {p95:.1} ms, {:+.0} %", (p95 / alone - 1.0) * 100.0);
     }
 }

@@ -1,4 +1,4 @@
-//! The command line as it is declared; `settings.rs` resolves what it means.
+//! The command-line arguments. `settings.rs` combines them with the configuration file and the environment.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,25 +8,25 @@ use docent_core::index::Filter;
 
 use crate::settings::{IndexKind, period};
 
-/// A tutor that lives in a book: finds, in a textbook or a documentation site, the passages that answer a question.
+/// A self-hosted tutor for books and documentation sites: answers questions from the book, with citations.
 #[derive(Debug, Parser)]
 #[command(name = "docent", version, propagate_version = true, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
-    /// Settings for every command.
+    /// Options that every command accepts.
     #[command(flatten)]
     pub common: Common,
 }
 
-/// Flags every command takes.
+/// Options that every command accepts.
 #[derive(Debug, Args)]
 pub struct Common {
     /// Read settings from this file instead of ./docent.toml
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Keep the index here [default: the platform's data folder]
+    /// Folder for the index and the conversations [default: the platform's data folder]
     #[arg(long, global = true, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Print JSON
@@ -35,7 +35,7 @@ pub struct Common {
     /// Print errors only
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Print more
+    /// Print more details
     #[arg(long, short, global = true)]
     pub verbose: bool,
     /// When to use colors
@@ -58,82 +58,87 @@ pub enum Color {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Read a book into the index
+    /// Read the sources of a book and build its index
     Ingest(Ingest),
-    /// Move the book to another index: its vectors go along, nothing is embedded again
+    /// Copy the book to another index, including its vectors (nothing is embedded again)
     Export(Export),
-    /// Find the passages for a question
+    /// Find the passages that match a question
     Search(Search),
     /// Answer a question from the book, with citations
     Ask(Ask),
-    /// Talk with the book
+    /// Ask questions in an interactive chat
     Chat(Chat),
     /// List, show, export, reset, delete or copy conversations
     #[command(subcommand)]
     Sessions(Sessions),
-    /// Serve the book: chat page, widget, HTTP API, MCP
+    /// Start the server: chat page, widget, HTTP API and MCP
     Serve(Serve),
-    /// Serve the book to programs that speak MCP, on standard input and output
+    /// Start an MCP server on standard input and output
     Mcp,
-    /// Write the owner's report: what was asked, and what the book lacks
+    /// Write a report of what users asked and what the book does not cover
     Report(Report),
-    /// Make a key for the server
+    /// Create an API key for the server
     Key(Key),
     /// Show what is in the index
     Status,
     /// List the modules of the book, or of each book
     Modules,
-    /// Check the configuration, the files and the model, and say what to do
+    /// Check the configuration, the files and the models, and suggest fixes
     Doctor,
-    /// Measure retrieval and answers on a question set in the BEIR layout
+    /// Measure retrieval and answers on a question set
     Eval(Eval),
     /// Fit the relevance model on questions the book covers and questions it does not
     Calibrate(Calibrate),
-    /// Fit the check of answers on claims that are known to be supported or not
+    /// Fit the answer verification on claims labeled as supported or not
     CalibrateVerify(CalibrateVerify),
+    /// Fit the weights that choose the answering statements, on questions with known answers
+    CalibrateReading(CalibrateReading),
+    /// Parse the PDFs on standard input (used internally)
+    #[command(hide = true)]
+    ParsePdf,
 }
 
 /// `docent ingest`
 #[derive(Debug, Args)]
 pub struct Ingest {
-    /// Folders, files, the address of a site, of its sitemap or llms.txt, or a corpus.jsonl[.gz];
-    /// together they are the whole book [default: the sources that docent.toml lists, or those of last time]
+    /// Folders, files, a corpus.jsonl[.gz], or the URL of a site, its sitemap or its llms.txt; the listed
+    /// sources replace the index [default: `[[sources]]` in docent.toml, or the previous ones]
     #[arg(value_name = "SOURCE")]
     pub sources: Vec<String>,
-    /// Where the folder is published, for links: `https://example.org/docs`
+    /// URL at which the folder is published, for links: `https://example.org/docs`
     #[arg(long, value_name = "URL", requires = "sources")]
     pub base_url: Option<String>,
-    /// The generator whose rules make addresses [default: detected]
+    /// Site generator to use for URLs and anchors [default: detected]
     #[arg(long, value_name = "NAME", requires = "sources", value_parser = ["docusaurus", "mdbook", "sphinx", "mkdocs", "vitepress", "asciidoctor", "plain"])]
     pub layout: Option<String>,
-    /// The book's language, as a two-letter code [default: detected]
+    /// Language of the book, as a two-letter code [default: detected]
     #[arg(long, value_name = "CODE")]
     pub language: Option<String>,
-    /// Stay, and read the folders again whenever their files change
+    /// Keep running and re-ingest when files change
     #[arg(long)]
     pub watch: bool,
-    /// How sites are read.
+    /// How sites are crawled.
     #[command(flatten)]
     pub site: Site,
 }
 
-/// How `docent ingest` reads sites; remembered with the source.
+/// How `docent ingest` crawls sites; stored with the source.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sites")]
 pub struct Site {
-    /// Only pages this pattern fits: `guide/**`; may be repeated
+    /// Only crawl pages matching this glob: `guide/**` (repeatable)
     #[arg(long, value_name = "GLOB", requires = "sources")]
     pub include: Vec<String>,
-    /// No pages this pattern fits: `**/v1/**`; may be repeated
+    /// Skip pages matching this glob: `**/v1/**` (repeatable)
     #[arg(long, value_name = "GLOB", requires = "sources")]
     pub exclude: Vec<String>,
-    /// Ask for at most so many pages [default: 10000]
+    /// Maximum number of pages to fetch [default: 10000]
     #[arg(long, value_name = "N", requires = "sources", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_pages: Option<u64>,
-    /// Follow at most so many links from the start to a page [default: 50]
+    /// Maximum link depth from the start page [default: 50]
     #[arg(long, value_name = "N", requires = "sources")]
     pub max_depth: Option<u64>,
-    /// Also read sites on this machine and in private networks
+    /// Allow sites on this machine and in private networks
     #[arg(long, requires = "sources")]
     pub allow_private: bool,
 }
@@ -141,18 +146,18 @@ pub struct Site {
 /// `docent export`
 #[derive(Debug, Args)]
 pub struct Export {
-    /// Where to: `qdrant` (from the data folder) or `embedded` (back from Qdrant)
+    /// Target index: `qdrant` (copies from the data folder) or `embedded` (copies from Qdrant)
     #[arg(long, value_enum, value_name = "INDEX")]
     pub to: IndexKind,
 }
 
-/// What `search`, `ask` and `chat` look at.
+/// The part of the index that `search`, `ask` and `chat` use.
 #[derive(Debug, Clone, Args)]
 pub struct Part {
-    /// Only passages of this book, where there are several
+    /// Only use this book, if the index contains several
     #[arg(long, short, value_name = "NAME")]
     pub book: Option<String>,
-    /// Only passages of this module
+    /// Only use this module
     #[arg(long, short, value_name = "NAME")]
     pub module: Option<String>,
 }
@@ -163,19 +168,28 @@ impl From<Part> for Filter {
     }
 }
 
+/// Joins the words of a question, which may be typed with or without quotes.
+pub fn typed(first: &str, words: &[String]) -> String {
+    let words = words.iter().map(String::as_str);
+    std::iter::once(first).chain(words).collect::<Vec<_>>().join(" ")
+}
+
 /// `docent search`
 #[derive(Debug, Args)]
 pub struct Search {
-    /// The question
+    /// The question (quotes are optional)
     #[arg(allow_hyphen_values = true)]
     pub query: String,
-    /// How many passages, 1 to 100 [default: 5]
+    /// The remaining words of a question without quotes.
+    #[arg(hide = true)]
+    pub words: Vec<String>,
+    /// Number of passages to show, 1 to 100 [default: 5]
     #[arg(long, short = 'k', value_name = "N")]
     pub top_k: Option<usize>,
-    /// Which part of the index.
+    /// Which part of the index to use.
     #[command(flatten)]
     pub part: Part,
-    /// Only passages with at least this score, 0.0 to 1.0 [default: 0.0]
+    /// Minimum score of a passage, 0.0 to 1.0 [default: 0.0]
     #[arg(long, value_name = "SCORE")]
     pub threshold: Option<f32>,
 }
@@ -183,19 +197,22 @@ pub struct Search {
 /// `docent ask`
 #[derive(Debug, Args)]
 pub struct Ask {
-    /// The question
+    /// The question (quotes are optional)
     #[arg(allow_hyphen_values = true)]
     pub question: String,
-    /// Continue this conversation, or `new` for a new one
+    /// The remaining words of a question without quotes.
+    #[arg(hide = true)]
+    pub words: Vec<String>,
+    /// Conversation to continue, or `new` to start one
     #[arg(long, short, value_name = "ID")]
     pub session: Option<String>,
-    /// Which part of the index.
+    /// Which part of the index to use.
     #[command(flatten)]
     pub part: Part,
-    /// How many passages to answer from, 1 to 10 [default: 5]
+    /// Number of passages to answer from, 1 to 10 [default: 5]
     #[arg(long, short = 'k', value_name = "N")]
     pub top_k: Option<usize>,
-    /// Print the answer when it is complete, not sentence by sentence
+    /// Print the answer only when it is complete
     #[arg(long)]
     pub no_stream: bool,
 }
@@ -203,10 +220,10 @@ pub struct Ask {
 /// `docent chat`
 #[derive(Debug, Args)]
 pub struct Chat {
-    /// Continue this conversation [default: a new one]
+    /// Conversation to continue [default: a new one]
     #[arg(long, short, value_name = "ID")]
     pub session: Option<String>,
-    /// Which part of the index.
+    /// Which part of the index to use.
     #[command(flatten)]
     pub part: Part,
 }
@@ -214,49 +231,49 @@ pub struct Chat {
 /// `docent sessions`
 #[derive(Debug, Subcommand)]
 pub enum Sessions {
-    /// The conversations there are, the last used first
+    /// List conversations, most recent first
     List {
-        /// How many to show
+        /// Maximum number to show
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
-    /// One conversation
+    /// Show a conversation
     Show {
-        /// Its id
+        /// ID of the conversation
         id: String,
     },
-    /// One conversation as Markdown, or as JSON with --json
+    /// Export a conversation as Markdown, or as JSON with --json
     Export {
-        /// Its id
+        /// ID of the conversation
         id: String,
-        /// Where to [default: stdout]
+        /// Output file [default: stdout]
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Clear a conversation's history; it stays
+    /// Clear a conversation's history but keep the conversation
     Reset {
-        /// Its id
+        /// ID of the conversation
         id: String,
     },
-    /// Remove a conversation
+    /// Delete a conversation
     Delete {
-        /// Its id
+        /// ID of the conversation
         id: String,
     },
-    /// Copy all conversations, and the owner's log, from one store to another
+    /// Copy all conversations and the turn log from one store to another
     ///
-    /// A store is `sqlite` (the file in the data folder), the path of another such file,
-    /// `postgres` (the database that DOCENT_SESSIONS__URL, sessions.url or DATABASE_URL names), or
-    /// postgres://user:password@host/database. A password on a command line is seen by others on
-    /// the machine: `postgres` keeps it out.
+    /// A store is `sqlite` (the file in the data folder), the path of another SQLite file,
+    /// `postgres` (the database set by DOCENT_SESSIONS__URL, sessions.url or DATABASE_URL), or
+    /// postgres://user:password@host/database. Prefer `postgres`: other users of the machine can
+    /// see a password on the command line.
     ///
-    /// What is there already stays, so a copy can be interrupted and run again, and servers can
-    /// go on meanwhile. Conversations that went on differently in both stores are named.
+    /// Nothing in the target is deleted, so an interrupted copy can be run again, and servers can
+    /// keep running. Conversations that were continued in both stores are reported and left as they are.
     Copy {
-        /// The store to copy
+        /// Store to copy from
         #[arg(long, value_name = "STORE")]
         from: String,
-        /// The store to copy to
+        /// Store to copy to
         #[arg(long, value_name = "STORE")]
         to: String,
     },
@@ -265,10 +282,10 @@ pub enum Sessions {
 /// `docent serve`
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Listen here [default: 127.0.0.1:8080]
+    /// Address to listen on [default: 127.0.0.1:8080]
     #[arg(long, short, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Read the book's sources again this often: 30m, 6h, 1d [default: never]
+    /// Re-ingest all sources at this interval, such as 30m, 6h or 1d [default: never]
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub every: Option<Duration>,
 }
@@ -276,10 +293,10 @@ pub struct Serve {
 /// `docent report`
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Where to write it
+    /// Output file
     #[arg(value_name = "FILE", default_value = "report.html")]
     pub file: PathBuf,
-    /// How many days to look back
+    /// Number of days to include
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub days: u32,
 }
@@ -287,10 +304,10 @@ pub struct Report {
 /// `docent key`
 #[derive(Debug, Args)]
 pub struct Key {
-    /// Who gets it, for logs and limits
+    /// Name of the key, for logs and rate limits
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// May also list conversations and see metrics
+    /// Also allow managing all conversations and reading metrics
     #[arg(long)]
     pub admin: bool,
 }
@@ -298,25 +315,34 @@ pub struct Key {
 /// `docent eval`
 #[derive(Debug, Args)]
 pub struct Eval {
-    /// A folder with corpus.jsonl[.gz], queries.jsonl and qrels.tsv
+    /// Folder with corpus.jsonl[.gz], queries.jsonl and qrels.tsv, or with questions.jsonl
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
+    /// For questions.jsonl: folder with the books that the questions refer to [default: use the ingested book]
+    #[arg(long, value_name = "DIR")]
+    pub books: Option<PathBuf>,
+    /// For questions.jsonl: only ask about these books
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// For questions.jsonl: write each answer as a JSON file to this folder
+    #[arg(long, value_name = "DIR")]
+    pub answers: Option<PathBuf>,
     /// Write the ranking as a TREC run
     #[arg(long, value_name = "FILE")]
     pub run: Option<PathBuf>,
-    /// Say how often another TREC run has the same ten best
+    /// Report how often another TREC run has an identical top 10
     #[arg(long, value_name = "FILE")]
     pub compare: Option<PathBuf>,
-    /// Keep the index here and reuse it next time [default: a temporary folder]
+    /// Folder to keep the index in, to reuse it next time [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     pub index: Option<PathBuf>,
-    /// Also ask these questions about other things, which should be abstained from
+    /// Also ask these out-of-scope questions (should be declined)
     #[arg(long, value_name = "FILE")]
     pub others: Option<PathBuf>,
-    /// Write a page with plots and the worst cases
+    /// Write an HTML report with charts and the worst cases
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Only those of these domains
+    /// Restrict --others to these domains
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "others")]
     pub domains: Vec<String>,
 }
@@ -324,18 +350,24 @@ pub struct Eval {
 /// `docent calibrate`
 #[derive(Debug, Args)]
 pub struct Calibrate {
-    /// Folders with corpus.jsonl[.gz] and queries.jsonl: each book with questions it covers, and
-    /// the domain among the other questions that is the book's own
+    /// Folders with corpus.jsonl[.gz] and queries.jsonl (a book and questions it covers), or with
+    /// questions.jsonl; DOMAIN is the domain in --others that the book does cover
     #[arg(value_name = "DIR[:DOMAIN]", required = true)]
     pub sets: Vec<String>,
-    /// Questions about other things: a JSON line each, with `question` and `domain` [default: the
-    /// unanswerable ones of the sets' qa.jsonl]
+    /// Out-of-scope questions as JSON lines with `question` and `domain` [default: only the
+    /// unanswerable questions in each qa.jsonl]
     #[arg(long, value_name = "FILE")]
     pub others: Option<PathBuf>,
-    /// Keep the indexes here and reuse them next time [default: a temporary folder]
+    /// For questions.jsonl: folder with the books that the questions refer to
+    #[arg(long, value_name = "DIR")]
+    pub books: Option<PathBuf>,
+    /// Folder to keep the indexes in, to reuse them next time [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     pub index: Option<PathBuf>,
-    /// Write the coefficients here
+    /// Only fit the coefficients of the reader, on books it was not trained on
+    #[arg(long)]
+    pub with_reader: bool,
+    /// Write the coefficients to this file
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
@@ -343,13 +375,39 @@ pub struct Calibrate {
 /// `docent calibrate-verify`
 #[derive(Debug, Args)]
 pub struct CalibrateVerify {
-    /// Claims, a JSON line each: `claim`, `label`, and `evidence_sentences` or the id of a document
+    /// Claims as JSON lines with `claim`, `label`, and `evidence_sentences` or `doc` (a document ID)
     #[arg(value_name = "FILE", required = true)]
     pub claims: Vec<PathBuf>,
-    /// The documents that claims name: a corpus.jsonl[.gz]
+    /// Documents that the claims refer to: a corpus.jsonl[.gz]
     #[arg(long, value_name = "FILE")]
     pub corpus: Option<PathBuf>,
-    /// Write the coefficients here
+    /// Only fit the coefficients of the reader, on claims it was not trained on
+    #[arg(long)]
+    pub with_reader: bool,
+    /// Write the coefficients to this file
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// `docent calibrate-reading`
+#[derive(Debug, Args)]
+pub struct CalibrateReading {
+    /// Folder with questions.jsonl
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Folder with the books that the questions refer to
+    #[arg(long, value_name = "DIR")]
+    pub books: PathBuf,
+    /// Only use questions about these books
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Folder to keep the indexes in, to reuse them next time [default: a temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub index: Option<PathBuf>,
+    /// Only fit the weights of the reader, on books it was not trained on
+    #[arg(long)]
+    pub with_reader: bool,
+    /// Write the weights to this file
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }

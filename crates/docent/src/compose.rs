@@ -1,14 +1,20 @@
-//! Puts the parts together as configured. The only file that names concrete types.
+//! Builds the parts of the program from the settings: embedder, index, stores, agent. Commands get their parts and the
+//! wording of their errors from here.
 
+mod assembly;
+mod title;
+
+use std::path::Path;
 use std::sync::Arc;
 
 use docent_backends::clock::SystemClock;
 use docent_backends::embed::local::LocalEmbedder;
 use docent_backends::embed::remote::RemoteEmbedder;
 use docent_backends::generate::remote::RemoteGenerator;
-use docent_backends::index::embedded::{EmbeddedIndex, FolderShelf};
+use docent_backends::index::embedded::{EmbeddedIndex, FolderTarget, generation};
 use docent_backends::index::qdrant::QdrantIndex;
-use docent_backends::index::shelf::Shelf;
+use docent_backends::index::target::IndexTarget;
+use docent_backends::reader::local::LocalReader;
 use docent_backends::rerank::cohere::CohereReranker;
 use docent_backends::rerank::onnx::OnnxReranker;
 use docent_backends::session::memory::MemorySessions;
@@ -16,65 +22,51 @@ use docent_backends::session::sql::{Examination, Place, SqlSessions};
 use docent_core::agent::{Agent, AskError};
 use docent_core::embed::{EmbedError, Embedder, EmbedderId};
 use docent_core::generate::Generator;
-use docent_core::index::{Description, Index, IndexError, NoSuchPart};
-use docent_core::log::TurnLog;
+use docent_core::index::{Description, Identity, Index, IndexError, NoSuchPart};
+use docent_core::library::Library;
+use docent_core::reader::Reader;
 use docent_core::rerank::{RerankError, Reranker};
 use docent_core::retrieve::{RetrieveError, Retriever};
 use docent_core::session::{SessionError, SessionStore};
+use docent_core::turn_log::TurnLog;
+
+pub use assembly::Assembly;
+pub use title::Title;
 
 use crate::exit::{Exit, Failure, nearest};
 use crate::http::read::Readable;
 use crate::output::{FAINT, Output};
 use crate::sample;
-use crate::settings::{EmbedderKind, IndexKind, RerankerKind, SessionsKind, Settings};
+use crate::settings::{EmbedderKind, IndexKind, ReaderKind, RerankerKind, SessionsKind, Settings};
 
 /// A book that can be searched.
 pub struct Book {
-    /// What it holds.
-    pub description: Description,
-    /// Whether it is the sample book.
+    /// Its contents when it was opened.
+    pub description: Arc<Description>,
+    /// Whether it was the sample book when it was opened.
     pub is_sample: bool,
-    /// Finds passages.
+    /// Searches the generation that was current when it was opened.
     pub retriever: Retriever,
-    /// Compares meanings when answers are checked.
+    /// The book with all generations published later.
+    pub library: Library,
+    /// The title that users see.
+    pub title: Title,
+    /// The embedder that compares meanings when answers are verified.
     pub meaning: Option<Arc<dyn Embedder>>,
 }
 
 impl Book {
-    /// Says so when it is the sample book that answers.
+    /// Prints a note if the sample book is used.
     pub fn announce(&self, output: &Output) {
         if self.is_sample {
             output.note(format!(
-                "{FAINT}no book ingested yet: the sample book answers (docent ingest FOLDER reads yours){FAINT:#}"
+                "{FAINT}no book ingested yet; using the built-in sample book (run `docent ingest FOLDER` to add yours){FAINT:#}"
             ));
         }
     }
-
-    /// What readers see as its name.
-    pub fn title(&self, settings: &Settings) -> String {
-        if let Some(title) = settings.serve.title.as_ref().filter(|title| !title.is_empty()) {
-            return title.clone();
-        }
-        if self.is_sample {
-            return "Physical AI, the sample book".to_owned();
-        }
-        let books: Vec<&str> = self.description.books.keys().map(String::as_str).collect();
-        if let [others @ .., last] = books.as_slice() {
-            return if others.is_empty() {
-                (*last).to_owned()
-            } else {
-                format!("{} and {last}", others.join(", "))
-            };
-        }
-        let location = self.description.sources.first().map(String::as_str).unwrap_or_default();
-        let folder = location.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next();
-        let host =
-            settings.book.base_url.as_deref().and_then(|url| url.split("://").nth(1)?.split('/').next());
-        host.or(folder).filter(|name| !name.is_empty()).unwrap_or("The book").to_owned()
-    }
 }
 
-/// The embedder that is configured; none searches by keywords alone.
+/// The configured embedder; without one, search uses keywords only.
 pub async fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, Failure> {
     if let Some(remote) = settings.remote_embedder() {
         let embedder = RemoteEmbedder::connect(remote).await.map_err(embed_failure)?;
@@ -83,7 +75,7 @@ pub async fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, 
     if settings.embedder.kind() == EmbedderKind::None {
         return Ok(None);
     }
-    // Reading a model takes a while; what else is under way goes on.
+    // Loading a model takes a while and must not block other tasks.
     let own = settings.embedder.clone();
     let read = tokio::task::spawn_blocking(move || {
         match own.folder.clone().filter(|_| own.kind() == EmbedderKind::Onnx) {
@@ -95,11 +87,11 @@ pub async fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, 
             None => LocalEmbedder::bundled(),
         }
     });
-    let embedder = read.await.map_err(|_| Failure::new(Exit::Failed, "the embedder could not be loaded"))?;
+    let embedder = read.await.map_err(|_| Failure::new(Exit::Failed, "could not load the embedder"))?;
     Ok(Some(Arc::new(embedder.map_err(embed_failure)?)))
 }
 
-/// The reranker that is configured; none leaves the ranking as it is.
+/// The configured reranker, if any.
 pub async fn reranker(settings: &Settings) -> Result<Option<Arc<dyn Reranker>>, Failure> {
     Ok(match settings.reranker.kind {
         RerankerKind::None => None,
@@ -110,92 +102,154 @@ pub async fn reranker(settings: &Settings) -> Result<Option<Arc<dyn Reranker>>, 
         RerankerKind::Onnx => {
             let folder = settings.reranker.folder.clone().unwrap_or_default();
             let read = tokio::task::spawn_blocking(move || OnnxReranker::from_folder(&folder));
-            let read =
-                read.await.map_err(|_| Failure::new(Exit::Failed, "the reranker could not be loaded"))?;
+            let read = read.await.map_err(|_| Failure::new(Exit::Failed, "could not load the reranker"))?;
             Some(Arc::new(read.map_err(rerank_failure)?))
         }
     })
 }
 
-/// A retriever with the reranker that is configured.
-pub async fn reranked(retriever: Retriever, settings: &Settings) -> Result<Retriever, Failure> {
-    Ok(match reranker(settings).await? {
-        Some(reranker) => retriever.with_reranker(reranker, settings.reranker.candidates),
-        None => retriever,
-    })
+/// The configured reader, if any; it only reads English.
+pub async fn reader(settings: &Settings) -> Result<Option<Arc<dyn Reader>>, Failure> {
+    if settings.reader.kind == ReaderKind::None {
+        return Ok(None);
+    }
+    let loaded = tokio::task::spawn_blocking(LocalReader::bundled).await;
+    let reader = loaded.map_err(|_| Failure::new(Exit::Failed, "could not load the reader"))?;
+    Ok(Some(Arc::new(reader.map_err(|error| Failure::new(Exit::Failed, error))?)))
 }
 
-/// The ingested book, or the sample book when there is none.
+/// The ingested book, or the sample book if there is none.
 pub async fn book(settings: &Settings) -> Result<Book, Failure> {
     book_read_at(settings, None).await
 }
 
-/// The same for a server at `base`, where pages that are published nowhere can be read.
+/// The same for a server at `base`, which also shows pages that are not published elsewhere.
 pub async fn book_read_at(settings: &Settings, base: Option<String>) -> Result<Book, Failure> {
-    let (opened, embedder) = match settings.index_kind() {
+    let Opened { index, identity, embedder } = match settings.index_kind() {
         IndexKind::Embedded => embedded(settings).await?,
         IndexKind::Qdrant => on_server(settings).await?,
     };
-    let (index, description, is_sample) = match opened {
-        Ok((index, description)) => (index, description, false),
+    let readable = |index: Arc<dyn Index>| -> Arc<dyn Index> {
+        match &base {
+            Some(base) => Arc::new(Readable::new(index, base.clone())),
+            None => index,
+        }
+    };
+    let library = Library::new(readable(index), embedder.clone(), Assembly::load(settings).await?);
+    let library = match identity {
+        Ok(identity) => {
+            matching(embedder.clone(), &identity.embedder)?;
+            library
+        }
         Err(IndexError::Empty) => {
-            let index: Arc<dyn Index> = Arc::new(sample_index(embedder.as_deref())?);
-            let description = index.describe().await.map_err(index_failure)?;
-            (index, description, true)
+            let sample = readable(Arc::new(sample_index(embedder.as_deref())?));
+            library.with_sample(sample).await.map_err(index_failure)?
         }
         Err(error) => return Err(index_failure(error)),
     };
-    let meaning = embedder.clone().filter(|_| settings.embedder.kind() == EmbedderKind::Local);
-    let embedder = matching(embedder, &description)?;
-    let index: Arc<dyn Index> = match base {
-        Some(base) => Arc::new(Readable::new(index, base)),
-        None => index,
-    };
-    let retriever = Retriever::new(
-        index,
-        embedder,
-        description.language,
-        settings.retrieval.settings(),
-        Arc::new(SystemClock),
-    );
-    let retriever = reranked(retriever, settings).await?;
-    Ok(Book { description, is_sample, retriever, meaning })
+    let snapshot = library.current().await.map_err(index_failure)?;
+    let title = Title::new(settings, library.clone());
+    title.now().await;
+    Ok(Book {
+        description: snapshot.retriever.describe().await.map_err(retrieve_failure)?,
+        is_sample: snapshot.is_sample,
+        retriever: snapshot.retriever.clone(),
+        library,
+        title,
+        meaning: embedder.filter(|_| settings.embedder.kind() == EmbedderKind::Local),
+    })
 }
 
-/// An index that may not be there, and the embedder for it.
-type Opened = (Result<(Arc<dyn Index>, Description), IndexError>, Option<Arc<dyn Embedder>>);
+/// Describes the index, or the sample book if there is none. Needs no embedder, so it works whatever embedder is
+/// configured. The flag says whether it is the sample book.
+pub async fn description(settings: &Settings) -> Result<(Description, bool), Failure> {
+    let described = match settings.index_kind() {
+        IndexKind::Embedded => generation::describe(&settings.index_folder()?),
+        IndexKind::Qdrant => qdrant(settings)?.describe().await,
+    };
+    match described {
+        Ok(description) => Ok((description, false)),
+        Err(IndexError::Empty) => match settings.qdrant.collection_name.as_ref() {
+            Some(name) if settings.index_kind() == IndexKind::Qdrant => {
+                Err(missing_collection(name, &qdrant(settings)?).await)
+            }
+            _ => Ok((sample::description()?, true)),
+        },
+        Err(error) => Err(index_failure(error)),
+    }
+}
+
+/// An index, the identity of its current generation, and the embedder for it.
+struct Opened {
+    index: Arc<dyn Index>,
+    identity: Result<Identity, IndexError>,
+    embedder: Option<Arc<dyn Embedder>>,
+}
 
 async fn embedded(settings: &Settings) -> Result<Opened, Failure> {
-    let folder = settings.index_folder()?;
-    // The model and the index are read at the same time: both matter to a cold start.
-    let opening = tokio::task::spawn_blocking(move || EmbeddedIndex::open(&folder));
-    let embedder = embedder(settings).await?;
-    let opened = opening.await.map_err(|_| Failure::new(Exit::Failed, "the index could not be opened"))?;
-    let described = match opened {
-        Ok(index) => {
-            index.describe().await.map(|description| (Arc::new(index) as Arc<dyn Index>, description))
-        }
-        Err(error) => Err(error),
+    let index = EmbeddedIndex::follow(&settings.index_folder()?);
+    // Load the model and the index in parallel, for a fast cold start.
+    let opening = {
+        let index = index.clone();
+        tokio::spawn(async move { index.identity().await })
     };
-    Ok((described, embedder))
+    let embedder = embedder(settings).await?;
+    let identity = opening.await.map_err(|_| Failure::new(Exit::Failed, "could not open the index"))?;
+    Ok(Opened { index: Arc::new(index), identity, embedder })
 }
 
-/// On a server the collection comes first: its vectors may say which embedder they want.
+/// On Qdrant the collection is opened first: its vectors may decide which embedder is needed.
 async fn on_server(settings: &Settings) -> Result<Opened, Failure> {
     let index = qdrant(settings)?;
-    let described = index.describe().await;
-    if let (Err(IndexError::Empty), Some(name)) = (&described, &settings.qdrant.collection_name) {
-        // The sample book would not do for a collection that was asked for by name.
+    let identity = index.identity().await;
+    if let (Err(IndexError::Empty), Some(name)) = (&identity, &settings.qdrant.collection_name) {
+        // A collection that is configured by name must exist; the sample book is no substitute.
         return Err(missing_collection(name, &index).await);
     }
-    let embedder = match &described {
-        Ok(description) => embedder(&settings.fitting(&description.embedder)?).await?,
+    let embedder = match &identity {
+        Ok(identity) => embedder(&settings.fitting(&identity.embedder)?).await?,
         Err(_) => embedder(settings).await?,
     };
-    Ok((described.map(|description| (Arc::new(index) as Arc<dyn Index>, description)), embedder))
+    if let (Ok(identity), Some(embedder)) = (&identity, &embedder) {
+        check_maker(settings, &index, &identity.embedder, embedder.as_ref()).await?;
+    }
+    Ok(Opened { index: Arc::new(index), identity, embedder })
 }
 
-/// The index on the configured server.
+/// The minimum similarity of vectors from the same model, allowing for rounding and white space. Vectors from different
+/// models are not similar at all.
+const SAME_MAKER: f32 = 0.8;
+
+/// Checks whether a local embedder made the vectors of a collection that does not name its embedder. For remote
+/// embedders only the width is compared, because embedding texts again costs money.
+async fn check_maker(
+    settings: &Settings,
+    index: &QdrantIndex,
+    maker: &EmbedderId,
+    embedder: &dyn Embedder,
+) -> Result<(), Failure> {
+    let is_remote = settings.fitting(maker)?.remote_embedder().is_some();
+    if is_remote || !maker.is_unknown() || maker.width != embedder.id().width {
+        return Ok(());
+    }
+    match index.similarity(embedder).await.map_err(index_failure)? {
+        Some(similarity) if similarity < SAME_MAKER => {
+            let message = format!(
+                "the collection contains vectors of width {}, but {} did not make them: embedding its texts again \
+                 gives a similarity of {similarity:.2} (the same model gives 1.00)",
+                maker.width,
+                embedder.id().name
+            );
+            Err(Failure::new(Exit::NotConfigured, message).hint(
+                "set embedder.kind and embedder.model, or embedder.kind = \"onnx\" and embedder.folder, to the embedder \
+                 that made them; vectors of width 384 are often from all-MiniLM-L6-v2",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The index on the configured Qdrant server.
 pub fn qdrant(settings: &Settings) -> Result<QdrantIndex, Failure> {
     QdrantIndex::new(settings.qdrant()?).map_err(index_failure)
 }
@@ -203,30 +257,30 @@ pub fn qdrant(settings: &Settings) -> Result<QdrantIndex, Failure> {
 async fn missing_collection(name: &str, index: &QdrantIndex) -> Failure {
     let there = index.collections().await.unwrap_or_default();
     let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-    let message = format!("Qdrant has no collection or alias `{name}`, or it is empty (there are: {there})");
+    let message = format!("Qdrant has no collection or alias `{name}`, or it is empty (available: {there})");
     Failure::new(Exit::NotConfigured, message)
         .hint("run `docent ingest FOLDER`, or set QDRANT_COLLECTION_NAME")
 }
 
-/// Who made the vectors of a collection that does not say; none where it does.
+/// The embedder that made the vectors, if the collection does not name it itself.
 pub async fn maker(settings: &Settings) -> Result<Option<EmbedderId>, Failure> {
-    let description = qdrant(settings)?.describe().await.map_err(index_failure)?;
-    if !description.embedder.is_unknown() {
+    let maker = qdrant(settings)?.identity().await.map_err(index_failure)?.embedder;
+    if !maker.is_unknown() {
         return Ok(None);
     }
-    let embedder = embedder(&settings.fitting(&description.embedder)?).await?;
-    Ok(matching(embedder, &description)?.map(|embedder| embedder.id().clone()))
+    let embedder = embedder(&settings.fitting(&maker)?).await?;
+    Ok(matching(embedder, &maker)?.map(|embedder| embedder.id().clone()))
 }
 
-/// Where an ingest puts the book.
-pub fn shelf(settings: &Settings) -> Result<Box<dyn Shelf>, Failure> {
-    shelf_of(settings, settings.index_kind())
+/// The index that an ingest writes to.
+pub fn index_target(settings: &Settings) -> Result<Box<dyn IndexTarget>, Failure> {
+    index_target_of(settings, settings.index_kind())
 }
 
-/// The same for an index that may not be the one that is configured.
-pub fn shelf_of(settings: &Settings, kind: IndexKind) -> Result<Box<dyn Shelf>, Failure> {
+/// The same for a given kind of index, which may differ from the configured one.
+pub fn index_target_of(settings: &Settings, kind: IndexKind) -> Result<Box<dyn IndexTarget>, Failure> {
     Ok(match kind {
-        IndexKind::Embedded => Box::new(FolderShelf { folder: settings.index_folder()? }),
+        IndexKind::Embedded => Box::new(FolderTarget { folder: settings.index_folder()? }),
         IndexKind::Qdrant => Box::new(qdrant(settings)?),
     })
 }
@@ -234,58 +288,50 @@ pub fn shelf_of(settings: &Settings, kind: IndexKind) -> Result<Box<dyn Shelf>, 
 fn sample_index(embedder: Option<&dyn Embedder>) -> Result<EmbeddedIndex, Failure> {
     match embedder {
         Some(embedder) => sample::index(Some(embedder), embedder),
-        // Passages are cut by the bundled model's tokens whether or not it embeds them.
+        // The bundled model counts the tokens of passages even if it does not embed them.
         None => sample::index(None, &LocalEmbedder::bundled().map_err(embed_failure)?),
     }
 }
 
-/// The embedder, if it is the one that made the index's vectors.
+/// Checks that the embedder is the one that made the vectors; `None` if the index has no vectors.
 pub fn matching(
     embedder: Option<Arc<dyn Embedder>>,
-    index: &Description,
+    maker: &EmbedderId,
 ) -> Result<Option<Arc<dyn Embedder>>, Failure> {
     match embedder {
-        Some(embedder) if index.embedder.width > 0 => {
-            if index.embedder.accepts(embedder.id()) {
+        Some(embedder) if maker.width > 0 => {
+            if maker.accepts(embedder.id()) {
                 return Ok(Some(embedder));
             }
-            let message =
-                format!("the index was made with {}, but {} is configured", index.embedder, embedder.id());
-            let hint = match index.embedder.is_unknown() {
-                true => "set embedder.kind and embedder.model to what made the vectors".to_owned(),
-                false => {
-                    let way_back = way_back(&index.embedder);
-                    format!("run `docent ingest` to embed the book again, or set {way_back}")
-                }
-            };
-            Err(Failure::new(Exit::NotConfigured, message).hint(hint))
+            let running = embedder.id().clone();
+            Err(index_failure(IndexError::OtherEmbedder { made_with: maker.clone(), running }))
         }
-        // An index without vectors, or no embedder: keywords alone.
+        // No vectors or no embedder: search uses keywords only.
         _ => Ok(None),
     }
 }
 
-/// The settings an index was made with.
+/// The settings that select the embedder an index was made with.
 fn way_back(id: &EmbedderId) -> String {
     let (kind, model) = id.name.split_once('/').unwrap_or((&id.name, ""));
-    // After a plus comes what prefixes there were.
+    // The part after a plus sign identifies the prefixes.
     let model = model.split('+').next().unwrap_or_default();
     match kind {
         "local" => "embedder.kind = \"local\"".to_owned(),
-        "onnx" => "embedder.kind = \"onnx\" and the folder it was made with".to_owned(),
+        "onnx" => "embedder.kind = \"onnx\" and the folder and prefixes it was made with".to_owned(),
         kind => format!("embedder.kind = \"{kind}\" and embedder.model = \"{model}\""),
     }
 }
 
-/// What is remembered: conversations for readers, turns for the owner.
+/// Where conversations and the turn log are stored.
 pub struct Stores {
-    /// Conversations.
+    /// The conversations of users.
     pub sessions: Arc<dyn SessionStore>,
-    /// Turns without their readers.
+    /// The turn log for the operator; it names no user.
     pub log: Arc<dyn TurnLog>,
 }
 
-/// The stores, which are one place.
+/// The configured stores; both use the same storage.
 pub async fn stores(settings: &Settings) -> Result<Stores, Failure> {
     match settings.sessions.kind {
         SessionsKind::Memory => {
@@ -300,21 +346,45 @@ pub async fn stores(settings: &Settings) -> Result<Stores, Failure> {
     }
 }
 
-/// Where conversations of this kind are kept.
+/// The stores of a server. With a read-only data folder, conversations are kept in memory.
+pub async fn stores_of_server(settings: &Settings) -> Result<Stores, Failure> {
+    if settings.sessions.kind == SessionsKind::Sqlite
+        && let Place::File(file) = sessions_place(settings, SessionsKind::Sqlite)?
+        && !can_write(&file)
+    {
+        tracing::warn!(file = %file.display(), "conversations are kept in memory: the file is not writable");
+        let memory = Arc::new(MemorySessions::default());
+        return Ok(Stores { sessions: memory.clone(), log: memory });
+    }
+    stores(settings).await
+}
+
+/// Whether a file can be written, or created if it does not exist.
+fn can_write(file: &Path) -> bool {
+    if file.exists() {
+        return std::fs::OpenOptions::new().append(true).open(file).is_ok();
+    }
+    let folder = file.ancestors().skip(1).find(|folder| folder.exists());
+    folder.is_some_and(|folder| tempfile::tempfile_in(folder).is_ok())
+}
+
+/// Where conversations are stored for this kind of store.
 pub fn sessions_place(settings: &Settings, kind: SessionsKind) -> Result<Place, Failure> {
     match kind {
         SessionsKind::Sqlite => Ok(Place::File(settings.data_dir()?.join("sessions.sqlite"))),
         SessionsKind::Postgres => Ok(Place::Postgres(settings.sessions.address()?)),
-        SessionsKind::Memory => Err(Failure::usage("conversations in memory go with the program")),
+        SessionsKind::Memory => Err(Failure::usage(
+            "in-memory conversations cannot be copied: they are lost when the process exits",
+        )),
     }
 }
 
-/// The store at a place.
+/// Opens the store at this location.
 pub async fn sql_sessions(place: &Place) -> Result<SqlSessions, Failure> {
     SqlSessions::open_at(place).await.map_err(session_failure)
 }
 
-/// What can be said of the store at a place without changing it.
+/// Examines the store at this location without changing it.
 pub async fn examine_sessions(place: &Place) -> Result<Examination, Failure> {
     SqlSessions::examine(place).await.map_err(session_failure)
 }
@@ -324,35 +394,33 @@ pub async fn sessions(settings: &Settings) -> Result<Arc<dyn SessionStore>, Fail
     Ok(stores(settings).await?.sessions)
 }
 
-/// The model that writes answers; none when answers are extractive.
+/// The model that writes answers; `None` if answers are extractive.
 pub fn generator(settings: &Settings) -> Result<Option<Arc<dyn Generator>>, Failure> {
     let Some(remote) = settings.remote_model() else { return Ok(None) };
     let generator = RemoteGenerator::new(remote).map_err(|error| Failure::new(Exit::NotConfigured, error))?;
     Ok(Some(Arc::new(generator)))
 }
 
-/// An agent over a book, with the conversations it remembers.
+/// An agent for a book and a store of conversations.
 pub fn agent(
     book: &Book,
     settings: &Settings,
     sessions: Option<Arc<dyn SessionStore>>,
 ) -> Result<Agent, Failure> {
     let generator = generator(settings)?;
-    Ok(Agent::new(
-        book.retriever.clone(),
-        generator,
-        sessions,
-        book.meaning.clone(),
-        Arc::new(SystemClock),
-        settings.agent.settings(),
-    ))
+    Ok(Agent::builder(book.library.clone(), Arc::new(SystemClock))
+        .generator(generator)
+        .sessions(sessions)
+        .meaning(book.meaning.clone())
+        .settings(settings.agent.settings())
+        .build())
 }
 
 /// A session error as the user sees it.
 pub fn session_failure(error: SessionError) -> Failure {
     let failure = Failure::new(Exit::Failed, &error);
     match error {
-        SessionError::NotFound(_) => failure.hint("`docent sessions list` shows those there are"),
+        SessionError::NotFound(_) => failure.hint("run `docent sessions list` to see all conversations"),
         SessionError::Unavailable(_) => Failure { exit: Exit::Unavailable, ..failure },
         _ => failure,
     }
@@ -369,7 +437,7 @@ pub fn ask_failure(error: AskError) -> Failure {
     }
 }
 
-/// A book or module that is not there is a slip; names the one that was meant.
+/// An unknown book or module as the user sees it, with a suggestion.
 pub fn no_such_part(error: NoSuchPart) -> Failure {
     let failure = Failure::usage(&error);
     let (name, known, what) = match error {
@@ -378,16 +446,16 @@ pub fn no_such_part(error: NoSuchPart) -> Failure {
     };
     match nearest(&name, known.iter().map(String::as_str)) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None if known.is_empty() => failure.hint("the index has one book, without a name"),
+        None if known.is_empty() => failure.hint("the index contains one book without a name"),
         None if known.len() > MOST_NAMED => {
             let some = known[..MOST_NAMED].join(", ");
-            failure.hint(format!("its {what} are {some} and others; `docent modules` shows all"))
+            failure.hint(format!("available {what} include {some}; run `docent modules` for the full list"))
         }
-        None => failure.hint(format!("its {what} are {}", known.join(", "))),
+        None => failure.hint(format!("available {what}: {}", known.join(", "))),
     }
 }
 
-/// Names in a hint.
+/// The maximum number of names in a hint.
 const MOST_NAMED: usize = 12;
 
 /// An index error as the user sees it.
@@ -398,12 +466,24 @@ pub fn index_failure(error: IndexError) -> Failure {
             Failure { exit: Exit::NotConfigured, ..failure }.hint("run `docent ingest FOLDER`")
         }
         IndexError::Damaged(_) | IndexError::OtherFormat { .. } => {
-            failure.hint("`docent ingest` reads the same sources again and builds it anew")
+            failure.hint("run `docent ingest` to rebuild it from the same sources")
         }
         IndexError::Unavailable(_) => Failure { exit: Exit::Unavailable, ..failure },
         IndexError::Unusable(_) | IndexError::Gone(_) => Failure { exit: Exit::NotConfigured, ..failure },
         IndexError::WrongWidth { .. } => Failure { exit: Exit::NotConfigured, ..failure }
             .hint("run `docent ingest` to embed the book again"),
+        IndexError::OtherEmbedder { made_with, .. } => {
+            let hint = match made_with.is_unknown() {
+                true => {
+                    "set embedder.kind and embedder.model to the embedder that made the vectors".to_owned()
+                }
+                false => {
+                    let way_back = way_back(&made_with);
+                    format!("run `docent ingest` to embed the book again, or set {way_back}")
+                }
+            };
+            Failure { exit: Exit::NotConfigured, ..failure }.hint(hint)
+        }
         IndexError::Io { source, .. } => disk_hint(failure, &source),
         _ => failure,
     }
@@ -411,10 +491,11 @@ pub fn index_failure(error: IndexError) -> Failure {
 
 fn disk_hint(failure: Failure, error: &std::io::Error) -> Failure {
     match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => failure
-            .hint("free some space and run the same command again: what was done is kept, and the old index still answers"),
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            failure.hint("free some space and run the same command again; the old index is still in use")
+        }
         std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-            failure.hint("check who may write there, or choose another folder with --data-dir")
+            failure.hint("check the permissions, or choose another folder with --data-dir")
         }
         _ => failure,
     }

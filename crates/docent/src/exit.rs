@@ -1,31 +1,33 @@
-//! How a command ends: a status for programs, a line and a hint for people.
+//! How a command ends: an exit status for programs, a message and a hint for people.
 
 use std::fmt;
 
-/// The exit statuses of the contract.
+/// The documented exit statuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Done; an abstention is done too.
+    /// Success. An abstention is a success, too.
     Done = 0,
-    /// It was understood, and it failed.
+    /// The command was valid but failed.
     Failed = 1,
-    /// It was not understood: wrong flags, wrong values.
+    /// The arguments are invalid.
     Usage = 2,
-    /// Something has to be configured first.
+    /// The configuration is invalid or incomplete.
     NotConfigured = 3,
-    /// A service outside is not there.
+    /// An external service is unavailable.
     Unavailable = 4,
+    /// Stopped by Ctrl-C or SIGTERM before it was done.
+    Stopped = 130,
 }
 
 /// A failure as the user sees it.
 #[derive(Debug)]
 pub struct Failure {
-    /// The status.
+    /// The exit status.
     pub exit: Exit,
     /// What happened and where, in one line.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
@@ -35,12 +37,12 @@ impl Failure {
         Self { exit, message: message.to_string(), hint: None }
     }
 
-    /// The caller asked for something that cannot be.
+    /// A failure because of invalid arguments.
     pub fn usage(message: impl fmt::Display) -> Self {
         Self::new(Exit::Usage, message)
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.hint = Some(hint.to_string());
         self
@@ -53,7 +55,7 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// The name nearest to `wanted`, if one is near enough to be a slip.
+/// The known name most similar to `wanted`, if it is similar enough to be what a typo meant.
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()

@@ -1,4 +1,4 @@
-//! `docent`: a tutor that lives in a book.
+//! The `docent` program: parses the arguments, resolves the settings and runs one command.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -15,7 +15,9 @@ mod plot;
 mod output;
 mod logging;
 mod exit;
+mod stop;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -25,10 +27,14 @@ use output::Output;
 use settings::Settings;
 
 fn main() -> ExitCode {
-    let _ = dotenvy::dotenv();
+    let variables = environment();
     let cli = Cli::parse();
+    // Runs in a child process, which needs neither settings nor a runtime.
+    if let Command::ParsePdf = cli.command {
+        return docent_backends::source::pdf::work();
+    }
     let output = Output::new(&cli.common);
-    match run(cli, output) {
+    match variables.and_then(|()| run(cli, output)) {
         Ok(()) => ExitCode::from(Exit::Done as u8),
         Err(failure) => {
             output::report(&failure);
@@ -37,37 +43,71 @@ fn main() -> ExitCode {
     }
 }
 
+/// Loads `.env` from the current folder; variables that are already set win.
+///
+/// Parent folders are not searched: a key found there could turn on a model that costs money.
+fn environment() -> Result<(), Failure> {
+    let path = Path::new(".env");
+    // A folder named `.env` is a Python virtual environment.
+    if !path.is_file() {
+        return Ok(());
+    }
+    let wrong = |what: String| Failure::new(Exit::NotConfigured, what);
+    dotenvy::from_path(path).map_err(|error| match error {
+        dotenvy::Error::Io(error) => wrong(format!("cannot read .env: {error}")),
+        // The line is not printed: it may contain a key.
+        dotenvy::Error::LineParse(_, position) => {
+            wrong(format!(".env has an invalid line; parsing failed at its character {position}"))
+                .hint("each line must be NAME=value; quote values that contain spaces")
+        }
+        _ => wrong("cannot parse .env".to_owned()),
+    })
+}
+
 fn run(cli: Cli, output: Output) -> Result<(), Failure> {
     let settings = Settings::resolve(&cli.common);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
-    // A doctor also sees patients who cannot walk in.
-    if let Command::Doctor = cli.command {
-        return runtime.block_on(commands::doctor::run(settings, &output));
+    let done = runtime.block_on(command(cli.command, settings, cli.common.config.as_deref(), &output));
+    // A thread may still be in a long computation whose result is no longer needed.
+    runtime.shutdown_timeout(stop::THREADS);
+    done
+}
+
+async fn command(
+    command: Command,
+    settings: Result<Settings, Failure>,
+    config: Option<&std::path::Path>,
+    output: &Output,
+) -> Result<(), Failure> {
+    // `doctor` also runs with invalid settings, to report what is wrong with them.
+    if let Command::Doctor = command {
+        return commands::doctor::run(settings, config, output).await;
     }
     let settings = settings?;
-    let serves = matches!(cli.command, Command::Serve(_));
-    runtime.block_on(async {
-        let _traces = logging::start(&output, serves.then_some(&settings.serve));
-        match cli.command {
-            Command::Ingest(arguments) => commands::ingest::run(&settings, arguments, &output).await,
-            Command::Search(arguments) => commands::search::run(&settings, arguments, &output).await,
-            Command::Ask(arguments) => commands::ask::run(&settings, arguments, &output).await,
-            Command::Chat(arguments) => commands::chat::run(&settings, arguments, &output).await,
-            Command::Sessions(command) => commands::sessions::run(&settings, command, &output).await,
-            Command::Serve(arguments) => commands::serve::run(&settings, arguments, &output).await,
-            Command::Mcp => commands::mcp::run(&settings, &output).await,
-            Command::Report(arguments) => commands::report::run(&settings, arguments, &output).await,
-            Command::Key(arguments) => commands::key::run(&arguments, &output),
-            Command::Export(arguments) => commands::export::run(&settings, &arguments, &output).await,
-            Command::Status => commands::status::run(&settings, &output).await,
-            Command::Modules => commands::modules::run(&settings, &output).await,
-            Command::Doctor => Ok(()),
-            Command::Eval(arguments) => commands::eval::run(&settings, arguments, &output).await,
-            Command::CalibrateVerify(arguments) => {
-                commands::calibrate_verify::run(&settings, arguments, &output).await
-            }
-            Command::Calibrate(arguments) => commands::calibrate::run(&settings, arguments, &output).await,
+    let serves = matches!(command, Command::Serve(_));
+    let _traces = logging::start(output, serves.then_some(&settings.serve));
+    match command {
+        Command::Ingest(arguments) => commands::ingest::run(&settings, arguments, output).await,
+        Command::Search(arguments) => commands::search::run(&settings, arguments, output).await,
+        Command::Ask(arguments) => commands::ask::run(&settings, arguments, output).await,
+        Command::Chat(arguments) => commands::chat::run(&settings, arguments, output).await,
+        Command::Sessions(command) => commands::sessions::run(&settings, command, output).await,
+        Command::Serve(arguments) => commands::serve::run(&settings, arguments, output).await,
+        Command::Mcp => commands::mcp::run(&settings, output).await,
+        Command::Report(arguments) => commands::report::run(&settings, arguments, output).await,
+        Command::Key(arguments) => commands::key::run(&arguments, output),
+        Command::Export(arguments) => commands::export::run(&settings, &arguments, output).await,
+        Command::Status => commands::status::run(&settings, output).await,
+        Command::Modules => commands::modules::run(&settings, output).await,
+        Command::Doctor | Command::ParsePdf => Ok(()),
+        Command::Eval(arguments) => commands::eval::run(&settings, arguments, output).await,
+        Command::CalibrateVerify(arguments) => {
+            commands::calibrate_verify::run(&settings, arguments, output).await
         }
-    })
+        Command::CalibrateReading(arguments) => {
+            commands::calibrate_reading::run(&settings, arguments, output).await
+        }
+        Command::Calibrate(arguments) => commands::calibrate::run(&settings, arguments, output).await,
+    }
 }

@@ -1,10 +1,10 @@
-//! The book for other people's assistants: an MCP server on stdio or at `/mcp`.
+//! An MCP server that gives AI assistants access to the book, on stdio or at `/mcp`.
 //!
-//! Three tools (`search_book`, `ask_book`, `read_page`), every page as a resource and one
-//! prompt. The tools give the objects of the contract, and the same in words.
+//! It offers three tools (`search_book`, `ask_book`, `read_page`), every page as a resource, and one prompt.
+//! The tools return the same objects as the HTTP API, and also as text.
 //!
-//! Invariant: what a model got wrong comes back to it as a tool's error it can act on; what
-//! went wrong here comes back without internals. Stdout carries messages of the protocol only.
+//! Invariant: a mistake of the calling model becomes a tool error that it can act on; internal errors are
+//! returned without details. Only protocol messages are written to stdout.
 
 mod tools;
 mod pages;
@@ -17,49 +17,75 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use docent_core::agent::{Agent, Ask, AskError};
+use docent_core::agent::{Agent, Ask, AskError, MODEL_UNAVAILABLE};
 use docent_core::answer::AgentResponse;
-use docent_core::index::{Filter, IndexError, PageOutline};
+use docent_core::index::{Filter, IndexError};
+use docent_core::library::Library;
 use docent_core::query::{DEFAULT_HITS, MOST_TOOL_HITS, Question};
 use docent_core::retrieve::{Confidence, RetrieveError, Retriever};
-use docent_core::sources::SearchResponse;
+use docent_core::search_response::SearchResponse;
 use futures_util::FutureExt;
 use rmcp::model::*;
 use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde::Serialize;
+use tracing::Instrument as _;
 
 use crate::commands::search::part;
-use crate::compose;
+use crate::compose::{self, Title};
 use crate::exit::{Exit, Failure};
 use lines::Lines;
 use pages::Page;
 use tools::{AskBook, ReadPage, SearchBook};
 
-pub use http::{Access, service};
+pub use http::{Access, LONGEST_MESSAGE, service};
 
-/// Resources listed at a time.
+/// Number of resources per page of the list.
 const LISTED: usize = 100;
 
-/// The one prompt.
+/// The name of the only prompt.
 const PROMPT: &str = "ask";
 
-/// What the server answers from.
+/// What the MCP server needs.
 #[derive(Clone)]
-pub struct Shelf {
+pub struct Service {
     /// Answers questions.
     pub answers: Arc<dyn Answers>,
     /// Finds passages and pages.
-    pub retriever: Retriever,
-    /// What the book is called.
-    pub title: String,
+    pub library: Library,
+    /// The title of the book.
+    pub title: Title,
 }
 
-/// Answers questions, with whatever a surface adds to a turn: limits, figures, the owner's log.
+/// Answers questions. The HTTP server adds limits, metrics and the turn log.
 #[async_trait]
 pub trait Answers: Send + Sync {
-    /// The answer, or why there is none, in words for a model.
+    /// The answer, or an error message for the calling model.
     async fn answer(&self, ask: Ask) -> Result<AgentResponse, Failure>;
+
+    /// A permit for a search or a page, held until it is dropped; an error if none is available.
+    async fn lookup(&self, _client: &str) -> Result<Hold, Failure> {
+        Ok(Box::new(()))
+    }
+}
+
+/// A permit; dropping it releases it.
+pub type Hold = Box<dyn std::any::Any + Send>;
+
+/// Identifies a client for limits. The HTTP server adds it to the request's extensions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Client(pub String);
+
+impl Client {
+    fn of(context: &RequestContext<RoleServer>) -> Self {
+        extension(context).unwrap_or_default()
+    }
+}
+
+/// What the HTTP server added to the request; none on stdin and stdout.
+fn extension<T: Clone + Send + Sync + 'static>(context: &RequestContext<RoleServer>) -> Option<T> {
+    let parts = context.extensions.get::<axum::http::request::Parts>()?;
+    parts.extensions.get::<T>().cloned()
 }
 
 #[async_trait]
@@ -73,32 +99,32 @@ impl Answers for Agent {
     }
 }
 
-/// Serves on stdin and stdout until the client leaves.
-pub async fn stdio(shelf: Shelf) -> anyhow::Result<()> {
+/// Serves on stdin and stdout until the client disconnects.
+pub async fn stdio(service: Service) -> anyhow::Result<()> {
     let (input, output) = rmcp::transport::stdio();
-    match Server(shelf).serve(Lines::new(input, output)).await {
+    match Server(service).serve(Lines::new(input, output)).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(Into::into),
-        // A client that leaves without a word has left all the same.
+        // A client that disconnects before `initialize` is not an error.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The shelf as the protocol sees it.
-struct Server(Shelf);
+/// Implements the protocol for a [`Service`].
+struct Server(Service);
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerInfo {
         let able = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
         ServerInfo::new(able)
             .with_server_info(
-                Implementation::new("docent", env!("CARGO_PKG_VERSION")).with_title(&self.0.title),
+                Implementation::new("docent", env!("CARGO_PKG_VERSION")).with_title(self.0.title.last()),
             )
             .with_instructions(format!(
-                "Answers questions about “{}” from the book alone, and says so when the book does not cover \
-                 them. Use {} for a cited answer, {} for passages and {} for whole pages, and cite the links \
-                 they return.",
-                self.0.title,
+                "Answers questions about “{}” from the book alone, and says so if the book does not cover \
+                 them. Use {} for an answer with citations, {} for passages and {} for whole pages, and cite the \
+                 links they return.",
+                self.0.title.last(),
                 tools::ASK,
                 tools::SEARCH,
                 tools::READ
@@ -118,9 +144,12 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        let called = self.0.call(&request.name, request.arguments.unwrap_or_default());
-        // The SDK neither drops the call of a client that cancelled nor answers for one that
-        // panicked; both are done here.
+        let client = Client::of(&context);
+        // The SDK runs calls in tasks of its own, outside the span of their request.
+        let span = extension::<tracing::Span>(&context).unwrap_or_else(tracing::Span::current);
+        let called =
+            self.0.call(&client, &request.name, request.arguments.unwrap_or_default()).instrument(span);
+        // The SDK neither drops a cancelled call nor responds to one that panicked, so both are handled here.
         let ended = tokio::select! {
             ended = AssertUnwindSafe(called).catch_unwind() => ended,
             () = context.ct.cancelled() => {
@@ -134,15 +163,18 @@ impl ServerHandler for Server {
     async fn list_resources(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let outline = self.0.outline().await.map_err(protocol_error)?;
-        // A cursor is the last page listed: it holds when pages come and go around it.
+        let _permit = self.0.answers.lookup(&Client::of(&context).0).await.map_err(protocol_error)?;
+        let book = self.0.book().await.map_err(protocol_error)?;
+        let outline = book.outline().await.map_err(unavailable).map_err(protocol_error)?;
+        // The cursor is the id of the last page listed, so it stays valid when other pages are added or
+        // removed.
         let begin = match request.and_then(|request| request.cursor) {
             None => 0,
             Some(cursor) => match outline.iter().position(|page| page.document_id == cursor) {
                 Some(last) => last + 1,
-                None => return Err(ErrorData::invalid_params("there is no such cursor", None)),
+                None => return Err(ErrorData::invalid_params("invalid cursor", None)),
             },
         };
         let listed = &outline[begin..outline.len().min(begin + LISTED)];
@@ -167,8 +199,9 @@ impl ServerHandler for Server {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResult, ErrorData> {
+        let _permit = self.0.answers.lookup(&Client::of(&context).0).await.map_err(protocol_error)?;
         let page = self.0.page(&request.uri).await.map_err(protocol_error)?;
         let contents = ResourceContents::text(page.content, request.uri).with_mime_type(pages::MARKDOWN);
         Ok(ReadResourceResult::new(vec![contents]))
@@ -200,21 +233,31 @@ impl ServerHandler for Server {
         let arguments = request.arguments.unwrap_or_default();
         let question = arguments.get("question").and_then(serde_json::Value::as_str).unwrap_or_default();
         if question.trim().is_empty() {
-            return Err(ErrorData::invalid_params("the prompt needs a `question`", None));
+            return Err(ErrorData::invalid_params("missing argument `question`", None));
         }
         let text = format!(
             "Call the tool {} with this question about “{}”, and answer with what it returns and its links. \
              If the book does not cover it, say so.\n\n{}",
             tools::ASK,
-            self.0.title,
+            self.0.title.last(),
             question.trim()
         );
         Ok(GetPromptResult::new(vec![PromptMessage::new_text(PromptMessageRole::User, text)]))
     }
 }
 
-impl Shelf {
-    async fn call(&self, tool: &str, arguments: JsonObject) -> Result<CallToolResult, Failure> {
+impl Service {
+    async fn call(
+        &self,
+        client: &Client,
+        tool: &str,
+        arguments: JsonObject,
+    ) -> Result<CallToolResult, Failure> {
+        // A question gets its own permit when the turn starts.
+        let _room = match tool {
+            tools::SEARCH | tools::READ => Some(self.answers.lookup(&client.0).await?),
+            _ => None,
+        };
         match tool {
             tools::SEARCH => self.search(tools::read(tool, arguments)?).await,
             tools::ASK => self.ask(tools::read(tool, arguments)?).await,
@@ -224,18 +267,19 @@ impl Shelf {
     }
 
     async fn search(&self, asked: SearchBook) -> Result<CallToolResult, Failure> {
-        let filter = self.filter(asked.book, asked.module).await?;
+        let book = self.book().await?;
+        let filter = filter(&book, asked.book, asked.module).await?;
         let top_k = asked.top_k.unwrap_or(DEFAULT_HITS);
         let threshold = asked.threshold.unwrap_or(0.0);
         let question = Question::within(MOST_TOOL_HITS, &asked.query, top_k, threshold, filter)
             .map_err(Failure::usage)?;
-        let retrieved = self.retriever.search(&question).await.map_err(unavailable)?;
+        let retrieved = book.search(&question).await.map_err(unavailable)?;
         let response = SearchResponse::new(question.text(), &retrieved);
         result(passages(&response), &response)
     }
 
     async fn ask(&self, asked: AskBook) -> Result<CallToolResult, Failure> {
-        let filter = self.filter(asked.book, asked.module).await?;
+        let filter = filter(&self.book().await?, asked.book, asked.module).await?;
         let ask = Ask {
             query: asked.question,
             top_k: asked.top_k.unwrap_or(DEFAULT_HITS),
@@ -252,27 +296,30 @@ impl Shelf {
         result(page.with_links(), &page)
     }
 
-    /// The page with this id or address.
+    /// The page with this id or URL.
     async fn page(&self, wanted: &str) -> Result<Page, Failure> {
-        let outline = self.outline().await?;
+        let book = self.book().await?;
+        let outline = book.outline().await.map_err(unavailable)?;
         let found = pages::find(&outline, wanted)?;
-        let chunks = self.retriever.page(&found.document_id).await.map_err(unavailable)?;
+        let chunks = book.page(&found.document_id).await.map_err(unavailable)?;
         Ok(Page::new(found, &chunks))
     }
 
-    async fn outline(&self) -> Result<Vec<PageOutline>, Failure> {
-        self.retriever.outline().await.map_err(unavailable)
-    }
-
-    /// What may be found, if there is such a part.
-    async fn filter(&self, book: Option<String>, module: Option<String>) -> Result<Filter, Failure> {
-        let filter = Filter { book, module };
-        self.retriever.check(&filter).await.map_err(unavailable)?.map_err(compose::no_such_part)?;
-        Ok(filter)
+    /// The current snapshot of the book. A call uses the same snapshot throughout.
+    async fn book(&self) -> Result<Retriever, Failure> {
+        let snapshot = self.library.current().await.map_err(|error| unavailable(error.into()))?;
+        Ok(snapshot.retriever.clone())
     }
 }
 
-/// A result in words, for models, and as the object it is, for programs.
+/// A filter for a book and a module; an error if they do not exist.
+async fn filter(book: &Retriever, name: Option<String>, module: Option<String>) -> Result<Filter, Failure> {
+    let filter = Filter { book: name, module };
+    book.check(&filter).await.map_err(unavailable)?.map_err(compose::no_such_part)?;
+    Ok(filter)
+}
+
+/// A tool result, as text for models and as an object for programs.
 fn result(words: String, object: &impl Serialize) -> Result<CallToolResult, Failure> {
     let mut result = CallToolResult::structured(serde_json::to_value(object).map_err(internal)?);
     result.content = vec![Content::text(words)];
@@ -302,10 +349,12 @@ fn passages(response: &SearchResponse) -> String {
 
 fn answer(response: &AgentResponse) -> String {
     let mut text = response.answer.trim_end().to_owned();
-    if let Some(error) = response.error.as_ref().filter(|_| response.degraded) {
-        text.push_str(&format!("\n\n({error}; answered without it)"));
+    match response.error.as_deref().filter(|_| response.degraded) {
+        Some(MODEL_UNAVAILABLE) => text.push_str(&format!("\n\n({MODEL_UNAVAILABLE})")),
+        Some(error) => text.push_str(&format!("\n\n({error}; answered without it)")),
+        None => {}
     }
-    // An abstention names the nearest sections itself.
+    // An abstention already names the nearest sections.
     if let Some(sources) = response.sources.as_ref().filter(|_| response.grounded) {
         text.push_str("\n\nSources:\n");
         for source in sources {
@@ -316,9 +365,9 @@ fn answer(response: &AgentResponse) -> String {
     text
 }
 
-/// The book cannot be searched; the caller is told which half failed and no more.
+/// A failed search. The client only learns whether embedding or the index failed; the log has the details.
 fn unavailable(error: RetrieveError) -> Failure {
-    tracing::error!(%error, "the book cannot be searched");
+    tracing::error!(%error, "search failed");
     match error {
         RetrieveError::Index(IndexError::Empty) => Failure::new(Exit::NotConfigured, IndexError::Empty),
         error => Failure::new(Exit::Unavailable, error.told()),
@@ -326,11 +375,11 @@ fn unavailable(error: RetrieveError) -> Failure {
 }
 
 fn internal(error: impl std::fmt::Display) -> Failure {
-    tracing::error!(%error, "a call failed");
+    tracing::error!(%error, "internal error");
     Failure::new(Exit::Failed, "Internal error")
 }
 
-/// A failure as the command line words it.
+/// A failure as text, in the format of the command line.
 fn in_words(failure: &Failure) -> String {
     match &failure.hint {
         Some(hint) => format!("{}\nhint: {hint}", failure.message),
@@ -338,7 +387,7 @@ fn in_words(failure: &Failure) -> String {
     }
 }
 
-/// The same where the protocol has no tool's error: for resources.
+/// A failure as a protocol error, for resources, which have no tool errors.
 fn protocol_error(failure: Failure) -> ErrorData {
     match failure.exit {
         Exit::Usage => ErrorData::resource_not_found(in_words(&failure), None),

@@ -1,6 +1,6 @@
 //! What commands print: data to stdout, everything else to stderr.
 //!
-//! Invariant: a reader that goes away (`docent search … | head -1`) ends the program quietly.
+//! Invariant: a closed pipe (`docent search … | head -1`) ends the program without an error.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -13,18 +13,18 @@ use crate::exit::{Exit, Failure};
 
 /// Bold.
 pub const STRONG: Style = Style::new().bold();
-/// For what matters less.
+/// For secondary text.
 pub const FAINT: Style = Style::new().dimmed();
 /// For links.
 pub const LINK: Style = AnsiColor::Cyan.on_default();
-/// For what is well.
+/// For success.
 pub const GOOD: Style = AnsiColor::Green.on_default();
 /// For warnings.
 pub const WARN: Style = AnsiColor::Yellow.on_default().bold();
 /// For errors.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// Where commands print to.
+/// Prints what a command has to say, as its flags ask.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     /// `--json`
@@ -36,7 +36,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// As the flags say.
+    /// An output that follows the flags.
     pub fn new(flags: &Common) -> Self {
         let choice = match flags.color {
             Color::Auto => anstream::ColorChoice::Auto,
@@ -47,47 +47,47 @@ impl Output {
         Self { json: flags.json, quiet: flags.quiet, verbose: flags.verbose }
     }
 
-    /// A line of data.
+    /// Prints a line of data.
     pub fn line(&self, text: impl std::fmt::Display) -> Result<(), Failure> {
         finish(writeln!(anstream::stdout().lock(), "{text}"))
     }
 
-    /// An object as indented JSON.
+    /// Prints an object as indented JSON.
     pub fn object(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(anyhow::Error::from)?;
         self.line(text)
     }
 
-    /// An object as JSON in one line.
+    /// Prints an object as JSON on one line.
     pub fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
         self.line(serde_json::to_string(value).map_err(anyhow::Error::from)?)
     }
 
-    /// Something the user should know.
+    /// Prints a note to stderr, unless `--quiet`.
     pub fn note(&self, text: impl std::fmt::Display) {
         if !self.quiet {
             say(text);
         }
     }
 
-    /// Something the user should look at.
+    /// Prints a warning to stderr, unless `--quiet`.
     pub fn warn(&self, text: impl std::fmt::Display) {
         self.note(format!("{WARN}warning:{WARN:#} {text}"));
     }
 
-    /// Whether a person is watching stderr.
+    /// Whether stderr is a terminal that may show progress.
     pub fn watched(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
 }
 
-/// Writes what a command made to a file the user named.
+/// Writes the result of a command to a file that the user named.
 pub fn write_file(path: &Path, text: impl AsRef<[u8]>) -> Result<(), Failure> {
     std::fs::write(path, text)
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display())))
 }
 
-/// How a command failed.
+/// Prints an error and its hint.
 pub fn report(failure: &Failure) {
     say(format!("{BAD}error:{BAD:#} {}", failure.message));
     if let Some(hint) = &failure.hint {
@@ -95,7 +95,7 @@ pub fn report(failure: &Failure) {
     }
 }
 
-/// A line on stderr; there is nobody to tell when that fails.
+/// Prints a line to stderr. Failures are ignored: there is nowhere to report them.
 fn say(text: impl std::fmt::Display) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }

@@ -1,10 +1,10 @@
-//! Charts as inline SVG, and the page that carries them.
+//! Charts as inline SVG, and the HTML page that contains them.
 //!
-//! A page is one file that runs nothing and loads nothing, so it can be mailed, printed and opened years
-//! later. Colours live in the page's one stylesheet, so a chart follows light and dark by itself; the
-//! numbers behind it stand in a table below, for readers who cannot see it or want to copy them.
+//! A page is a single file without scripts or external resources, so it can be mailed, printed and opened years
+//! later. Colors are in the page's stylesheet, so charts follow light and dark mode; a table below each chart
+//! contains its numbers, for people who cannot see the chart or want to copy them.
 //!
-//! Invariant: whatever the caller passes, every text is escaped and every number drawn is finite.
+//! Invariant: whatever the caller passes, every text is escaped and every drawn number is finite.
 
 mod page;
 mod scale;
@@ -13,23 +13,23 @@ use scale::{Scale, extent, ticks, usable};
 
 pub use page::{escape, page};
 
-/// What a chart says in words. The description is read aloud and stands below the title.
+/// The title and description of a chart. Screen readers read the description; it is also shown below the title.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Caption<'a> {
-    /// Names the chart.
+    /// The title.
     pub title: &'a str,
     /// One or two sentences on how to read it.
     pub description: &'a str,
 }
 
-/// One direction of a chart.
+/// One axis of a chart.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Axis<'a> {
     /// What is measured along it.
     pub label: &'a str,
     /// How its values are written.
     pub unit: Unit,
-    /// Always shown, even if no value lies there.
+    /// Values that are always in view, even without data there.
     pub range: Option<(f64, f64)>,
 }
 
@@ -43,16 +43,16 @@ pub enum Unit {
     Share,
 }
 
-/// A vertical line at a value worth knowing, such as a threshold.
+/// A vertical line at a special value, such as a threshold.
 #[derive(Debug, Clone, Copy)]
 pub struct Marker<'a> {
-    /// Where it stands on the x axis.
+    /// Its value on the x axis.
     pub at: f64,
-    /// What it says.
+    /// Its label.
     pub label: &'a str,
 }
 
-/// A name with its points, drawn in the order given.
+/// A named series of points, drawn in the given order.
 #[derive(Debug, Clone)]
 pub struct Series<'a> {
     /// Its name in the legend.
@@ -61,62 +61,62 @@ pub struct Series<'a> {
     pub points: Vec<(f64, f64)>,
 }
 
-/// One or several lines over the same axes.
+/// A line chart with one or several lines.
 #[derive(Debug, Clone, Default)]
 pub struct Chart<'a> {
-    /// What it says in words.
+    /// Title and description.
     pub caption: Caption<'a>,
-    /// To the right.
+    /// The horizontal axis.
     pub x: Axis<'a>,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis<'a>,
     /// The lines.
     pub series: Vec<Series<'a>>,
-    /// Vertical lines over them.
+    /// Vertical lines on top.
     pub markers: Vec<Marker<'a>>,
 }
 
-/// How the values of one or several groups are spread over the same bins.
+/// A histogram of one or several groups of values.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram<'a> {
-    /// What it says in words.
+    /// Title and description.
     pub caption: Caption<'a>,
     /// What is binned.
     pub x: Axis<'a>,
     /// About how many bins; their edges are round numbers.
     pub bins: usize,
-    /// Names with their values. Each group is drawn as shares of itself, so that a large group does not
+    /// Names with their values. Each group is drawn as shares of its own size, so that a large group does not
     /// hide a small one.
     pub groups: Vec<(&'a str, Vec<f64>)>,
-    /// Vertical lines over the bins.
+    /// Vertical lines on top.
     pub markers: Vec<Marker<'a>>,
 }
 
-/// A labelled horizontal bar for each row.
+/// A chart with a labeled horizontal bar for each row.
 #[derive(Debug, Clone, Default)]
 pub struct Bars<'a> {
-    /// What it says in words.
+    /// Title and description.
     pub caption: Caption<'a>,
-    /// How the values are written, and what they are.
+    /// What the values are and how they are written.
     pub x: Axis<'a>,
     /// Labels with their values, from the top.
     pub rows: Vec<(&'a str, f64)>,
 }
 
-/// Stacked columns, one for each label; over time a label is a day.
+/// A chart of stacked columns, one for each label, such as a day.
 #[derive(Debug, Clone, Default)]
 pub struct Columns<'a> {
-    /// What it says in words.
+    /// Title and description.
     pub caption: Caption<'a>,
-    /// What the height of a column is.
+    /// What the height of a column means.
     pub y: Axis<'a>,
-    /// Below the columns, from the left.
+    /// The labels below the columns, from the left.
     pub labels: Vec<&'a str>,
-    /// Names with one value for each label, from the bottom up.
+    /// The layers from the bottom up: a name, and one value for each label.
     pub layers: Vec<(&'a str, Vec<f64>)>,
 }
 
-/// Draws lines.
+/// Draws a line chart.
 pub fn line(chart: &Chart) -> String {
     let kept: Vec<Vec<(f64, f64)>> = chart
         .series
@@ -132,7 +132,7 @@ pub fn line(chart: &Chart) -> String {
         let path: Vec<String> =
             points.iter().map(|(a, b)| format!("{:.1},{:.1}", x.at(*a), y.at(*b))).collect();
         drawing += &*format!(r#"<polyline class="line s{}" points="{}"/>"#, number % 4, path.join(" "));
-        // A dot is what shows a lone point; on a dense line it would only be noise.
+        // Dots make single points visible; on a dense line they would only be noise.
         for (a, b) in points.iter().filter(|_| points.len() <= 40) {
             drawing += &*format!(
                 r#"<circle class="bar s{}" cx="{:.1}" cy="{:.1}" r="3"><title>{}, {}</title></circle>"#,
@@ -148,7 +148,7 @@ pub fn line(chart: &Chart) -> String {
         let (x, y) = (x.unit, y.unit);
         points.iter().map(move |(a, b)| [escape(series.name), x.exact(*a), y.exact(*b)])
     });
-    // A single line needs no column to say which it is.
+    // With a single line, the table needs no column for its name.
     let skipped = usize::from(chart.series.len() == 1);
     let rows = rows.map(|row| row.into_iter().skip(skipped).collect()).collect();
     let head = ["series", chart.x.label, chart.y.label].into_iter().skip(skipped).collect();
@@ -156,8 +156,8 @@ pub fn line(chart: &Chart) -> String {
     figure(&chart.caption, Drawn { drawing, height: HEIGHT, legend, head }, rows)
 }
 
-/// Draws how values are spread, one group beside the other. A value on an edge belongs to the bin above
-/// it, except on the last edge.
+/// Draws a histogram with the groups side by side. A value on an edge belongs to the bin above it, except on the
+/// last edge.
 pub fn histogram(chart: &Histogram) -> String {
     let groups: Vec<Vec<f64>> = chart
         .groups
@@ -177,7 +177,7 @@ pub fn histogram(chart: &Histogram) -> String {
     }
     let share = |group: usize, bin: usize| counts[group][bin] as f64 / groups[group].len().max(1) as f64;
     let cells = || (0..bins).flat_map(|bin| (0..groups.len()).map(move |group| (group, bin)));
-    let label = if groups.len() > 1 { "share of its kind" } else { "share" };
+    let label = if groups.len() > 1 { "share of its group" } else { "share" };
     let axis = Axis { label, unit: Unit::Share, range: Some((0.0, 0.05)) };
     let heights = cells().map(|(group, bin)| share(group, bin));
     let y = Scale::new(heights, &axis, 5, (BOTTOM, top(&chart.markers)));
@@ -207,7 +207,7 @@ pub fn histogram(chart: &Histogram) -> String {
 pub fn bars(chart: &Bars) -> String {
     const ROW: f64 = 26.0;
     let values = || chart.rows.iter().map(|(_, value)| *value).chain([0.0]);
-    // Without an axis there is no need for round ends: the longest bar takes all the room.
+    // There is no visible axis, so its ends need not be round numbers: the longest bar takes the full width.
     let (low, high) = extent(values(), &chart.x);
     let x = Scale { low, high, ..Scale::new(values(), &chart.x, 5, (LABELS, RIGHT - 40.0)) };
     let mut drawing = String::new();
@@ -236,7 +236,7 @@ pub fn columns(chart: &Columns) -> String {
     let total = |column: usize| (0..chart.layers.len()).map(|layer| value(layer, column)).sum::<f64>();
     let y = Scale::new((0..count).map(total).chain([0.0]), &chart.y, 5, (BOTTOM, top(&[])));
     let step = (RIGHT - LEFT) / count.max(1) as f64;
-    // A label takes about 60 units; where columns are narrower only every so many have one.
+    // A label takes about 60 units; if columns are narrower, only some of them get one.
     let every = ((60.0 / step).ceil() as usize).max(1);
     let mut drawing = horizontal_grid(&y);
     for (column, label) in chart.labels.iter().enumerate() {
@@ -270,10 +270,10 @@ const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 696.0;
 const BOTTOM: f64 = 252.0;
-/// Where horizontal bars begin, right of their labels.
+/// The left end of horizontal bars, right of their labels.
 const LABELS: f64 = 220.0;
 
-/// Where the drawing area begins, below the labels of the markers.
+/// The top of the drawing area, below the labels of the markers.
 fn top(markers: &[Marker]) -> f64 {
     12.0 + 16.0 * markers.len() as f64
 }
@@ -302,12 +302,12 @@ fn horizontal_grid(y: &Scale) -> String {
     drawing
 }
 
-/// Labels stand above the drawing area, one row each, and turn left where the right has no room.
+/// Draws markers. Their labels are above the drawing area, one per row, and left of the line in the right half.
 fn marker_lines(markers: &[Marker], x: &Scale) -> String {
     let mut drawing = String::new();
     for (number, marker) in markers.iter().enumerate().filter(|(_, marker)| usable(marker.at)) {
         let (place, row) = (x.at(marker.at), 16.0 * number as f64);
-        // The halo keeps the line visible over bars of any colour.
+        // The halo keeps the line visible on bars of any color.
         drawing += &["halo", "marker"]
             .map(|class| format!(r#"<path class="{class}" d="M{place:.1} {row}V{BOTTOM}"/>"#))
             .concat();
@@ -325,12 +325,13 @@ fn rectangle(series: usize, left: f64, top: f64, width: f64, bottom: f64, title:
     )
 }
 
-/// `content` is escaped already.
+/// A text element; `content` must be escaped.
 fn text(anchor: &str, x: f64, y: f64, content: &str) -> String {
     format!(r#"<text text-anchor="{anchor}" x="{x:.1}" y="{y:.1}">{content}</text>"#)
 }
 
-/// What fits left of a bar, escaped. Characters from Hangul on are about twice as wide as Latin ones.
+/// Cuts a label to the space left of a bar and escapes it. Characters from Hangul on are about twice as wide as Latin
+/// ones.
 fn shorten(label: &str) -> String {
     let mut room = 32usize;
     let fits = |character: &char| {
@@ -341,7 +342,7 @@ fn shorten(label: &str) -> String {
     if short.len() < label.len() { escape(&short) + "…" } else { escape(&short) }
 }
 
-/// A finished drawing with what surrounds it. An empty `legend` or one of a single name is not shown.
+/// A finished drawing with its legend and the header of its table. A legend with fewer than two names is not shown.
 struct Drawn<'a> {
     drawing: String,
     height: f64,
@@ -349,7 +350,7 @@ struct Drawn<'a> {
     head: Vec<&'a str>,
 }
 
-/// The drawing with its words and its table; `rows` are escaped. Without rows there is nothing to see.
+/// The drawing with its caption and its table; `rows` must be escaped. Without rows it says "no data".
 fn figure(caption: &Caption, drawn: Drawn, rows: Vec<Vec<String>>) -> String {
     let (title, description) = (escape(caption.title), escape(caption.description));
     let Drawn { mut drawing, mut height, legend, head } = drawn;
@@ -370,7 +371,7 @@ fn figure(caption: &Caption, drawn: Drawn, rows: Vec<Vec<String>>) -> String {
             })
             .collect();
         data = format!(
-            "<details class=\"data\"><summary>The numbers</summary>\n<table><thead><tr>{head}</tr></thead>\n\
+            "<details class=\"data\"><summary>Data</summary>\n<table><thead><tr>{head}</tr></thead>\n\
              <tbody>{body}</tbody></table></details>\n"
         );
     }
@@ -393,8 +394,8 @@ fn figure(caption: &Caption, drawn: Drawn, rows: Vec<Vec<String>>) -> String {
 mod tests {
     use super::*;
 
-    /// Fails unless tags nest and close, attributes are quoted and no `&` stands alone. `details` and
-    /// tables are held to the same, which HTML allows.
+    /// Fails unless tags nest and close, attributes are quoted and every `&` starts an entity. This also applies to
+    /// `details` and tables, although HTML is more lenient there.
     fn check_well_formed(markup: &str) {
         let mut open: Vec<&str> = Vec::new();
         let mut rest = markup;
@@ -448,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn every_chart_is_well_formed_and_holds_no_tag_of_the_caller() {
+    fn every_chart_is_well_formed_and_escapes_tags_of_the_caller() {
         let (many, huge) = (Vec::from_iter((0..500).map(|number| f64::from(number).sin())), f64::MAX);
         for values in [&[][..], &[3.0], &[0.0], &[-1.0, 2.0], &[f64::NAN], &[1.0, huge, f64::INFINITY], &many]
         {
@@ -476,14 +477,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_point_is_drawn_inside_the_area() {
+    fn a_single_point_is_drawn_inside_the_area() {
         let series = vec![Series { name: "a", points: vec![(7.0, 7.0)] }];
         let chart = line(&Chart { series, ..Chart::default() });
         assert!(chart.contains(&format!("cx=\"{:.1}\" cy=\"132.0\"", (LEFT + RIGHT) / 2.0)), "{chart}");
     }
 
     #[test]
-    fn a_histogram_counts_each_value_once_and_in_shares_of_its_group() {
+    fn a_histogram_counts_each_value_once_as_a_share_of_its_group() {
         let groups = vec![("a", vec![0.0, 0.3, 1.0, f64::NAN]), ("b", vec![0.95])];
         let chart = histogram(&Histogram { bins: 10, groups, ..Histogram::default() });
         assert!(

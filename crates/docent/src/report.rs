@@ -1,9 +1,9 @@
-//! What readers asked a book, as one page for those who write it.
+//! The HTML report about what users asked, for authors and operators.
 //!
-//! The gaps say what to write next, the sections nobody is led to what to look at again; the figures say
-//! how the tutor fares.
+//! Gaps show what to write next, sections that are never cited show what to revise, and figures show how
+//! well the tutor does.
 //!
-//! Invariant: the page holds what was asked and never who asked.
+//! Invariant: the page contains what was asked, never who asked.
 
 use crate::plot::{self, escape};
 
@@ -14,14 +14,14 @@ mod calendar;
 mod questions;
 mod sections;
 
-/// What was asked of a book in some days.
+/// The questions that were asked in a number of days.
 #[derive(Debug, Clone)]
 pub struct Report<'a> {
-    /// The book's.
+    /// The title of the book.
     pub title: &'a str,
-    /// When it was made: RFC 3339, UTC.
+    /// When the report was made: RFC 3339, UTC.
     pub made: String,
-    /// How many days back it looks.
+    /// The number of days it covers.
     pub days: u32,
     /// The questions, in any order.
     pub asked: &'a [Asked],
@@ -29,36 +29,36 @@ pub struct Report<'a> {
     pub sections: &'a [Section],
 }
 
-/// A question with what became of it.
+/// A question and its outcome.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
-    /// When: RFC 3339, UTC.
+    /// When it was asked: RFC 3339, UTC.
     pub at: String,
     /// The question.
     pub question: String,
-    /// What became of it.
+    /// How it was answered.
     pub outcome: Outcome,
-    /// How likely the book covers it, as retrieval saw it.
+    /// The estimated probability that the book covers it.
     pub relevance: f32,
-    /// Whether a model should have written the answer and could not.
+    /// Whether the model failed and the book was quoted instead.
     pub degraded: bool,
-    /// From question to answer.
+    /// The response time.
     pub milliseconds: f64,
-    /// What the model used.
+    /// The tokens that the model used.
     pub tokens: u32,
-    /// Addresses of the sections cited, with their anchors.
+    /// URLs of the cited sections, with their anchors.
     pub cited: Vec<String>,
-    /// Breadcrumb and address of the section that came nearest.
+    /// Breadcrumb and URL of the nearest section.
     pub nearest: Option<(String, String)>,
-    /// Thumb up or down.
+    /// Thumbs up (true) or down (false).
     pub rating: Option<bool>,
-    /// What the reader wrote about the answer.
+    /// The user's comment about the answer.
     pub comment: Option<String>,
-    /// Of the question.
+    /// The vector of the question.
     pub vector: Option<Vec<f32>>,
 }
 
-/// What became of a question.
+/// How a question was answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Outcome {
     /// Answered from the book.
@@ -75,18 +75,18 @@ pub enum Outcome {
 pub struct Section {
     /// `Title > Heading > Heading`.
     pub breadcrumb: String,
-    /// Page and anchor.
+    /// The URL of the page, with the anchor.
     pub url: String,
 }
 
-/// The report as a page that needs no other file.
+/// The report as a single HTML page.
 pub fn html(report: &Report) -> String {
-    let title = format!("{}: what readers asked", report.title);
+    let title = format!("{}: what users asked", report.title);
     let count = counted(report.asked.len(), "question");
     let (made, days) = (calendar::shown(&report.made), counted(report.days as usize, "day"));
     let subtitle = format!("{made} · {count} in {days}");
     let sections = if report.asked.is_empty() {
-        "<p>Nobody has asked anything yet.</p>\n".to_owned()
+        "<p>No questions have been asked yet.</p>\n".to_owned()
     } else {
         [
             figures(report.asked),
@@ -100,10 +100,9 @@ pub fn html(report: &Report) -> String {
         ]
         .concat()
     };
-    let footer = "<footer><h2>Privacy</h2>\n<p class=\"quiet\">Docent keeps what was asked, not who asked: no \
-                  names, addresses or other marks of readers are stored, so none are on this page. What \
-                  readers wrote is shown in their own words; look it over before you pass the page \
-                  on.</p></footer>";
+    let footer = "<footer><h2>Privacy</h2>\n<p class=\"quiet\">Docent stores what was asked, not who asked: no \
+                  names, addresses or other identifiers of users, so none are on this page. Questions and \
+                  comments are shown as users wrote them; review them before you share this page.</p></footer>";
     plot::page(&title, &subtitle, &(sections + footer))
 }
 
@@ -132,7 +131,7 @@ fn figures(asked: &[Asked]) -> String {
     let mut times: Vec<f64> = asked.iter().map(|asked| asked.milliseconds).collect();
     times.retain(|time| time.is_finite());
     times.sort_by(f64::total_cmp);
-    // The least time within which that share of the answers came.
+    // The shortest time within which this share of the answers was complete.
     let time = |share: f64| {
         let rank = (share * times.len() as f64).ceil() as usize;
         duration(times.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN))
@@ -146,8 +145,8 @@ fn figures(asked: &[Asked]) -> String {
         ("Nothing found in the book", share(Outcome::Abstained.count(asked))),
         ("Degraded: the model failed, the book was quoted instead", share(degraded)),
         ("Thumbs up · thumbs down", format!("{} · {}", rated(true), rated(false))),
-        ("Time to answer: half within", time(0.5)),
-        ("Time to answer: 95 % within", time(0.95)),
+        ("Response time, p50", time(0.5)),
+        ("Response time, p95", time(0.95)),
         ("Tokens used by the model", thousands(tokens)),
     ];
     let row = |(name, value): (&str, String)| {
@@ -161,7 +160,7 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", thousands(count as u64), if count == 1 { "" } else { "s" })
 }
 
-/// With thin spaces between the thousands.
+/// A number with thin spaces between groups of three digits.
 fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut spaced = String::new();
@@ -182,7 +181,7 @@ fn duration(milliseconds: f64) -> String {
     }
 }
 
-/// A section as a link, or as text where its address is not one of the web.
+/// A section as a link, or as text if its URL is not HTTP or HTTPS.
 fn link(breadcrumb: &str, url: &str) -> String {
     let text = escape(&breadcrumb.replace(" > ", " › "));
     let scheme = url.split("://").next().unwrap_or_default();
@@ -194,13 +193,13 @@ fn link(breadcrumb: &str, url: &str) -> String {
     }
 }
 
-/// What can be folded up; `summary` and `content` are HTML.
+/// A collapsible block; `summary` and `content` are HTML.
 fn folded(open: bool, summary: &str, content: &str) -> String {
     let open = if open { " open=\"\"" } else { "" };
     format!("<details class=\"case\"{open}><summary>{summary}</summary>\n{content}</details>\n")
 }
 
-/// What is said below a list that shows only the first of all.
+/// The note below a list that is not shown in full.
 fn left_out(all: usize, shown: usize) -> String {
     match all.saturating_sub(shown) {
         0 => String::new(),
@@ -254,9 +253,9 @@ mod tests {
             ("Nothing found in the book", "2 (10.0\u{a0}%)"),
             ("Degraded: the model failed, the book was quoted instead", "1 (5.0\u{a0}%)"),
             ("Thumbs up · thumbs down", "10 · 5"),
-            // Nineteen times are known: 100 to 1900.
-            ("Time to answer: half within", "1.0 s"),
-            ("Time to answer: 95 % within", "1.9 s"),
+            // Nineteen times are known: 100 to 1900 ms.
+            ("Response time, p50", "1.0 s"),
+            ("Response time, p95", "1.9 s"),
             ("Tokens used by the model", "20\u{202f}000"),
         ] {
             assert_eq!(figure(&page, name), value, "{name}");
@@ -265,19 +264,19 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asked_is_said_kindly() {
+    fn without_questions_the_page_says_so() {
         let section = Section { breadcrumb: "Nodes".to_owned(), url: "https://b.org/nodes".to_owned() };
         let page = page(&[], &[section]);
-        assert!(page.contains("Nobody has asked anything yet.") && page.contains("not who asked"));
+        assert!(page.contains("No questions have been asked yet.") && page.contains("not who asked"));
         assert!(!page.contains("<table") && !page.contains("<svg") && !page.contains("<h2>Gaps"));
     }
 
     #[test]
-    fn a_lone_question_without_facts_still_gives_a_page() {
+    fn a_question_without_any_details_still_gives_a_page() {
         let mut bare = Asked { milliseconds: f64::NAN, relevance: f32::NAN, ..Asked::default() };
         bare.outcome = Outcome::Abstained;
         let page = page(&[bare], &[]);
-        assert_eq!(figure(&page, "Time to answer: half within"), "–");
+        assert_eq!(figure(&page, "Response time, p50"), "–");
         assert!(page.contains("Asked only once: 1 question") && !page.contains("NaN"));
     }
 
@@ -336,13 +335,13 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_cut_says_so() {
+    fn a_truncated_list_says_so() {
         let all: Vec<Asked> = (0..230).map(|number| asked(&format!("word{number}"), Outcome::Low)).collect();
         assert!(page(&all, &[]).contains("<p class=\"quiet\">And 30 more.</p>"));
     }
 
     #[test]
-    fn numbers_and_times_are_written_for_people() {
+    fn numbers_and_times_are_formatted_for_people() {
         assert_eq!(
             [0, 999, 1000, 1_234_567].map(thousands),
             ["0", "999", "1\u{202f}000", "1\u{202f}234\u{202f}567"]

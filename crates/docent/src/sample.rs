@@ -1,34 +1,37 @@
-//! The sample book inside the program, used when nothing was ingested.
+//! The built-in sample book, used until a book is ingested.
 //!
-//! Its vectors are shipped beside it, so the first search needs no embedding pass.
+//! Its vectors are built in, too, so the first search does not have to embed it, and so is its description, so that
+//! describing it needs no model to count tokens.
 //!
-//! Invariant: `vectors.bin` belongs to the text of `sample-book/`; a test embeds the book
-//! and compares.
+//! Invariant: `vectors.bin` and `description.json` match the text of `sample-book/`; tests compute them again and
+//! compare.
 
 use std::collections::HashMap;
 
+use docent_backends::index::contents::{BookContents, Key, Labels, key};
 use docent_backends::index::embedded::EmbeddedIndex;
 use docent_backends::index::embedded::build::build_in_memory;
-use docent_backends::index::parts::{Key, Labels, Parts, key};
 use docent_backends::ingest::page_record;
 use docent_core::chunk::{Chunk, chunk};
-use docent_core::document::Document;
 use docent_core::embed::{Embedder, EmbedderId};
+use docent_core::index::Description;
 use docent_core::language::Language;
-use docent_core::layout::{Base, Layout, Site, category_label};
-use docent_core::parse::{Format, parse_page};
+use docent_parse::document::Document;
+use docent_parse::layout::{Base, Layout, Site, category_label};
+use docent_parse::{Format, parse_page};
 use include_dir::{Dir, include_dir};
 
 use crate::exit::{Exit, Failure};
 
 static BOOK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sample-book");
 static VECTORS: &[u8] = include_bytes!("sample/vectors.bin");
+static DESCRIPTION: &str = include_str!("sample/description.json");
 
-/// What the index is called.
+/// The version of the sample index.
 pub const VERSION: &str = concat!("sample-", env!("CARGO_PKG_VERSION"));
 
-/// The sample book as an index in memory. Only the embedder that made its vectors fits; with
-/// another one, or none, it is searched by keywords.
+/// The sample book as an in-memory index. Its vectors only fit the embedder that made them; with
+/// another embedder or none, search uses keywords only.
 pub fn index(embedder: Option<&dyn Embedder>, counter: &dyn Embedder) -> Result<EmbeddedIndex, Failure> {
     let documents = documents();
     let cut: Vec<Vec<Chunk>> = documents.iter().map(|document| cut(document, counter)).collect();
@@ -40,7 +43,7 @@ pub fn index(embedder: Option<&dyn Embedder>, counter: &dyn Embedder) -> Result<
         (Some(embedder), Some((rows, keys))) => (embedder.id().clone(), rows, keys),
         _ => (EmbedderId::none(), Vec::new(), Vec::new()),
     };
-    let parts = Parts {
+    let contents = BookContents {
         embedder: id,
         language: Language::default(),
         pages: &pages,
@@ -51,8 +54,17 @@ pub fn index(embedder: Option<&dyn Embedder>, counter: &dyn Embedder) -> Result<
         sources: Vec::new(),
         created_at: String::new(),
     };
-    let generation = build_in_memory(VERSION, &parts).map_err(|error| Failure::new(Exit::Failed, error))?;
+    let generation =
+        build_in_memory(VERSION, &contents).map_err(|error| Failure::new(Exit::Failed, error))?;
     Ok(EmbeddedIndex::in_memory(generation))
+}
+
+/// Describes the sample book without parsing it.
+pub fn description() -> Result<Description, Failure> {
+    let mut description: Description =
+        serde_json::from_str(DESCRIPTION).map_err(|error| Failure::new(Exit::Failed, error))?;
+    description.version = VERSION.to_owned();
+    Ok(description)
 }
 
 fn cut(document: &Document, counter: &dyn Embedder) -> Vec<Chunk> {
@@ -62,17 +74,15 @@ fn cut(document: &Document, counter: &dyn Embedder) -> Vec<Chunk> {
 /// The book's pages, in order.
 fn documents() -> Vec<Document> {
     let site = Site {
-        layout: Layout::Docusaurus,
-        base: Base::Local("sample-book".to_owned()),
         root_module: "intro".to_owned(),
-        chapters: HashMap::new(),
+        ..Site::new(Layout::Docusaurus, Base::Local("sample-book".to_owned()))
     };
     let mut files: Vec<_> = files(&BOOK);
     files.sort_by_key(|(path, _)| *path);
     files.iter().filter_map(|(path, bytes)| parse_page(path, bytes, &site, &mut |_| None).0).collect()
 }
 
-/// What the book calls its modules.
+/// The book's labels for its modules.
 fn labels() -> Labels {
     let label = |folder: &Dir<'static>| {
         let name = folder.path().to_str()?;
@@ -91,7 +101,7 @@ fn files(folder: &Dir<'static>) -> Vec<(&'static str, &'static [u8])> {
     files
 }
 
-/// The shipped vectors in the order of `chunks`, unless one is missing.
+/// The built-in vectors in the order of `chunks`; `None` if one is missing.
 fn shipped_rows(chunks: &[Chunk], embedder: &EmbedderId) -> Option<(Vec<f32>, Vec<Key>)> {
     let record = size_of::<Key>() + embedder.width * 4;
     let rows: HashMap<Key, &[u8]> = VECTORS
@@ -114,9 +124,9 @@ mod tests {
     use super::*;
     use docent_backends::embed::local::LocalEmbedder;
 
-    /// `DOCENT_TEST_UPDATE_SAMPLE=1 cargo test -p docent sample` writes the file anew.
+    /// `DOCENT_TEST_UPDATE_SAMPLE=1 cargo test -p docent sample` rewrites the file.
     #[test]
-    fn the_shipped_vectors_are_those_of_the_book() {
+    fn the_built_in_vectors_match_the_book() {
         let embedder = LocalEmbedder::bundled().unwrap();
         let chunks: Vec<Chunk> = documents().iter().flat_map(|document| cut(document, &embedder)).collect();
         let texts: Vec<String> = chunks.iter().map(Chunk::embedded_text).collect();
@@ -131,17 +141,27 @@ mod tests {
             std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sample/vectors.bin"), bytes).unwrap();
             return;
         }
-        let (shipped, _) = shipped_rows(&chunks, embedder.id()).expect("a passage has no shipped vector");
-        // Other processors round differently, but not by much.
+        let (shipped, _) = shipped_rows(&chunks, embedder.id()).expect("a passage has no built-in vector");
+        // Other processors round slightly differently.
         for (row, vector) in shipped.chunks_exact(384).zip(&vectors) {
             let cosine: f32 = row.iter().zip(vector).map(|(a, b)| a * b).sum();
             assert!(cosine > 0.98, "cosine {cosine}");
         }
-        assert_eq!(
-            VECTORS.len(),
-            chunks.len() * (16 + 384 * 4),
-            "vectors of passages that are no longer there"
-        );
+        assert_eq!(VECTORS.len(), chunks.len() * (16 + 384 * 4), "vectors of passages that no longer exist");
+    }
+
+    /// Rewritten by the same command.
+    #[test]
+    fn the_built_in_description_matches_the_book() {
+        let embedder = LocalEmbedder::bundled().unwrap();
+        let described = index(Some(&embedder), &embedder).unwrap().generation().unwrap().describe();
+        if std::env::var_os("DOCENT_TEST_UPDATE_SAMPLE").is_some() {
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/sample/description.json");
+            let text = serde_json::to_string_pretty(&Description { version: String::new(), ..described });
+            std::fs::write(path, text.unwrap() + "\n").unwrap();
+            return;
+        }
+        assert_eq!(description().unwrap(), described);
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! What is configured: `docent.toml`, then the environment, then flags; the later wins.
+//! The settings: `docent.toml`, overridden by the environment, overridden by flags.
 //!
-//! Invariant: resolved once, before anything runs. Unknown keys and values out of range
-//! are errors that say where they are.
+//! Invariant: settings are resolved once, before anything runs. Unknown keys and values out of range
+//! are errors that name the setting and where it was set.
 
 mod answering;
 mod embedding;
@@ -13,9 +13,9 @@ mod sources;
 use std::path::{Path, PathBuf};
 
 use docent_core::fuse::Weights;
-use docent_core::layout::Layout;
 use docent_core::query::{DEFAULT_HITS, MOST_HITS};
 use docent_core::retrieve;
+use docent_parse::layout::Layout;
 use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use secrecy::SecretString;
@@ -24,45 +24,47 @@ use serde::{Deserialize, Serialize};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure, nearest};
 pub use answering::{Agent, Generator, Sessions, SessionsKind};
-pub use embedding::{Embedder, EmbedderKind, Reranker, RerankerKind};
+pub use embedding::{Embedder, EmbedderKind, Reader, ReaderKind, Reranker, RerankerKind};
 pub use index::{Index, IndexKind, Qdrant};
-pub use serving::{LogFormat, Rights, Serve, period};
+pub use serving::{ADDRESS_HINT, LogFormat, Rights, Serve, period};
 pub use site::Site;
-pub use sources::Source;
+pub use sources::{Source, is_web};
 
-/// Everything that can be set.
+/// All settings.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Where the index is kept.
+    /// The folder for the index and the conversations.
     pub data_dir: Option<PathBuf>,
     /// About the book.
     pub book: Book,
-    /// What it is made from.
+    /// The sources of the book.
     pub sources: Vec<Source>,
-    /// How sites are read.
+    /// How sites are crawled.
     pub site: Site,
-    /// What turns text into vectors.
+    /// The model that turns text into vectors.
     pub embedder: Embedder,
-    /// Where passages are kept.
+    /// Where passages and vectors are stored.
     pub index: Index,
-    /// What puts the best passages in order.
+    /// An optional model that reorders the best passages.
     pub reranker: Reranker,
+    /// The model that reads the best passages together with the question.
+    pub reader: Reader,
     /// How passages are found.
     pub retrieval: Retrieval,
     /// How questions are answered.
     pub agent: Agent,
-    /// Who writes the answers.
+    /// The model that writes the answers.
     pub generator: Generator,
-    /// Where conversations are kept.
+    /// Where conversations are stored.
     pub sessions: Sessions,
-    /// How readers are served.
+    /// The server.
     pub serve: Serve,
-    /// OpenAI, by its own variables.
+    /// OpenAI, as set by `OPENAI_*` variables.
     pub openai: Service,
-    /// Cohere, by its own variables.
+    /// Cohere, as set by `COHERE_*` variables.
     pub cohere: Service,
-    /// Qdrant, by its own variables.
+    /// Qdrant, as set by `QDRANT_*` variables.
     pub qdrant: Qdrant,
 }
 
@@ -70,11 +72,11 @@ pub struct Settings {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Book {
-    /// Where it is published.
+    /// The URL at which the book is published.
     pub base_url: Option<String>,
-    /// The generator's rules.
+    /// The site generator.
     pub layout: Option<String>,
-    /// What it is written in.
+    /// The language of the book, as a two-letter code.
     pub language: Option<String>,
 }
 
@@ -82,17 +84,17 @@ pub struct Book {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retrieval {
-    /// Passages returned.
+    /// The number of passages returned.
     pub top_k: usize,
-    /// Their least score.
+    /// The minimum score of a passage.
     pub threshold: f32,
-    /// Where high confidence begins.
+    /// The minimum relevance for high confidence.
     pub min_relevance_score: f32,
-    /// The share of keywords in the ranking.
+    /// The weight of keywords in the ranking; vectors have the rest.
     pub lexical_weight: f32,
-    /// The share of a passage's score that is its page's.
+    /// The weight of the page's score in a passage's score.
     pub page_weight: f32,
-    /// Candidates of each kind.
+    /// The number of candidates from each ranking.
     pub depth: usize,
 }
 
@@ -111,7 +113,7 @@ impl Default for Retrieval {
 }
 
 impl Retrieval {
-    /// As the retriever wants it.
+    /// The settings of the retriever.
     pub fn settings(&self) -> retrieve::Settings {
         retrieve::Settings {
             weights: Weights { lexical: self.lexical_weight, page: self.page_weight },
@@ -125,15 +127,15 @@ impl Retrieval {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Service {
-    /// The key; never printed.
+    /// The API key; never printed.
     pub api_key: Option<SecretString>,
     /// The model.
     pub model: Option<String>,
-    /// Another address.
+    /// The base URL, if it is not the provider's.
     pub base_url: Option<String>,
 }
 
-/// The variables of other systems that Docent replaces, and the settings they are.
+/// Variables that other programs use, too, and the settings they set.
 const FOREIGN_VARIABLES: [(&str, &str); 8] = [
     ("OPENAI_API_KEY", "openai.api_key"),
     ("OPENAI_MODEL", "openai.model"),
@@ -145,11 +147,11 @@ const FOREIGN_VARIABLES: [(&str, &str); 8] = [
     ("QDRANT_COLLECTION_NAME", "qdrant.collection_name"),
 ];
 
-/// The file read when no other is named.
+/// The configuration file that is read unless `--config` names another.
 pub const DEFAULT_FILE: &str = "docent.toml";
 
 impl Settings {
-    /// Puts file, environment and flags together.
+    /// Combines the file, the environment and the flags.
     pub fn resolve(flags: &Common) -> Result<Self, Failure> {
         if let Some(file) = &flags.config
             && !file.is_file()
@@ -167,7 +169,7 @@ impl Settings {
                 figment = figment.merge(Serialized::default(setting, value));
             }
         }
-        // Variables for the project's own tests are not settings.
+        // `DOCENT_TEST_*` variables are for this project's tests; they are not settings.
         let own = Env::prefixed("DOCENT_").filter(|key| !key.starts_with("test_")).split("__");
         figment = figment.merge(own);
         if let Some(folder) = &flags.data_dir {
@@ -181,7 +183,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The folder the index is kept in.
+    /// The data folder.
     pub fn data_dir(&self) -> Result<PathBuf, Failure> {
         if let Some(folder) = &self.data_dir {
             return Ok(folder.clone());
@@ -189,8 +191,8 @@ impl Settings {
         directories::ProjectDirs::from("", "", "docent")
             .map(|folders| folders.data_dir().to_owned())
             .ok_or_else(|| {
-                Failure::new(Exit::NotConfigured, "there is no home folder to keep the index in")
-                    .hint("name one with --data-dir")
+                Failure::new(Exit::NotConfigured, "cannot find a home folder for the index")
+                    .hint("choose a folder with --data-dir")
             })
     }
 
@@ -241,7 +243,7 @@ fn out_of_range(name: &str, range: &str, value: impl std::fmt::Display) -> Failu
     Failure::new(Exit::NotConfigured, format!("{name} must be between {range}, got {value}"))
 }
 
-/// Says where a bad setting is and, for a misspelt one, what it may have been.
+/// Says where a bad setting is and suggests a correction if its name is misspelled.
 fn explain(error: &figment::Error, file: &Path) -> Failure {
     use figment::error::Kind;
     let path = error.path.join(".");
@@ -255,12 +257,12 @@ fn explain(error: &figment::Error, file: &Path) -> Failure {
             let failure = Failure::new(Exit::NotConfigured, format!("unknown setting `{path}` in {at}"));
             match nearest(name, known.iter().copied()) {
                 Some(near) => failure.hint(format!("did you mean `{near}`?")),
-                None => failure.hint(format!("known here are {}", known.join(", "))),
+                None => failure.hint(format!("expected one of {}", known.join(", "))),
             }
         }
-        // The value itself is left out: it may be a secret.
-        Kind::InvalidType(_, expected) => {
-            Failure::new(Exit::NotConfigured, format!("`{path}` in {at} must be {expected}"))
+        // The value is not printed: it may be a secret.
+        Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) => {
+            Failure::new(Exit::NotConfigured, format!("`{path}` in {at} must be {}", wanted(expected)))
         }
         Kind::UnknownVariant(_, known) => {
             Failure::new(Exit::NotConfigured, format!("`{path}` in {at} must be one of {}", known.join(", ")))
@@ -269,5 +271,16 @@ fn explain(error: &figment::Error, file: &Path) -> Failure {
             Failure::new(Exit::NotConfigured, format!("{at}: {}", message.lines().next().unwrap_or_default()))
         }
         other => Failure::new(Exit::NotConfigured, format!("`{path}` in {at}: {other}")),
+    }
+}
+
+/// Describes a Rust type in words.
+fn wanted(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "bool" | "a boolean" => "true or false",
+        other => other,
     }
 }

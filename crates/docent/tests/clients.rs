@@ -1,8 +1,7 @@
-//! Clients nobody here wrote, against the real server: the scripts in `tests/clients`.
+//! Third-party clients against the real server: the scripts in `tests/clients`.
 //!
-//! They run with the Python that `cargo xtask check` prepares in `target/test-tools/venv`, or
-//! with `DOCENT_TEST_PYTHON`. Without one they are left out, unless
-//! `DOCENT_TEST_REQUIRE_CLIENTS` is set.
+//! They run with the Python that `cargo xtask check` installs in `target/test-tools/venv`, or with
+//! `DOCENT_TEST_PYTHON`. Without one they are skipped, unless `DOCENT_TEST_REQUIRE_CLIENTS` is set.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
@@ -16,7 +15,7 @@ use std::process::Command;
 use support::Docent;
 
 #[test]
-fn the_openai_package_is_served() {
+fn the_openai_package_works_with_the_server() {
     let Some(script) = Script::found("openai_client.py") else { return };
     let open = Docent::new().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "0");
     let served = open.serve();
@@ -31,9 +30,9 @@ fn the_openai_package_is_served() {
 }
 
 #[test]
-fn the_mcp_package_is_served() {
+fn the_mcp_package_works_with_the_server() {
     let Some(script) = Script::found("mcp_client.py") else { return };
-    // More pages than are listed at a time.
+    // More pages than fit into one list response.
     let docent = Docent::without_vectors().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "0");
     for number in 1..=120 {
         let text = format!(
@@ -56,7 +55,7 @@ fn the_mcp_package_is_served() {
 }
 
 #[test]
-fn the_server_does_as_its_description_says() {
+fn the_server_conforms_to_its_openapi_description() {
     let Some(script) = Script::found("schema.py") else { return };
     let docent = Docent::new().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "0");
     let served = docent.serve();
@@ -65,32 +64,32 @@ fn the_server_does_as_its_description_says() {
     assert!(!said.contains("panicked"), "{said}");
 }
 
-/// Makes a key and configures it as the command says; returns the key.
+/// Creates a key and adds the printed settings; returns the key.
 fn lock(docent: &Docent) -> String {
     let made = docent.run(&["key", "tester"]);
-    let settings = made.stderr.find("[[serve.keys]]").expect("the command shows what to configure");
+    let settings = made.stderr.find("[[serve.keys]]").expect("the command prints the settings");
     docent.write("docent.toml", &made.stderr[settings..]);
     made.stdout.trim().to_owned()
 }
 
-/// A script with a Python that can run it.
+/// A script and the Python to run it with.
 struct Script {
     command: Command,
 }
 
 impl Script {
-    /// None, and a word about it, when there is no Python to run it with.
+    /// Returns nothing, with a message, if there is no Python to run it with.
     fn found(name: &str) -> Option<Self> {
         let python = std::env::var_os("DOCENT_TEST_PYTHON").map_or_else(prepared, PathBuf::from);
         if !python.exists() {
             let missing = format!("there is no {}; `cargo xtask check` prepares it", python.display());
             assert!(std::env::var_os("DOCENT_TEST_REQUIRE_CLIENTS").is_none(), "{missing}");
-            eprintln!("NOT TESTED: {name} was left out: {missing}");
+            docent_backends::testing::skipped(&format!("{name}: {missing}"));
             return None;
         }
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients");
         let mut command = Command::new(python);
-        // Nothing is left behind in the checkout.
+        // Leave no files behind in the checkout.
         command.env("PYTHONDONTWRITEBYTECODE", "1").current_dir(&folder);
         if name != "schema.py" {
             command.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis"]);
@@ -113,7 +112,7 @@ impl Script {
     }
 }
 
-/// The Python that `cargo xtask check` prepares.
+/// The Python that `cargo xtask check` installs.
 fn prepared() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-tools/venv/bin/python")
 }

@@ -1,32 +1,32 @@
-//! A scripted model on a port of this machine, for trying Docent out without a provider.
+//! Runs the scripted model on a local port, to try Docent without a model provider.
 //!
 //! Invariant: the first line on stdout is the base URL, printed when the port is open.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program talks to its terminal")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints")]
 
 use std::process::ExitCode;
 
 use docent_backends::testing::{Reply, ScriptedModel};
 
 const HELP: &str = "\
-A model that says what a script tells it, over OpenAI's protocol.
+A model that replies according to a script, over the OpenAI API.
 
 Usage: scripted-model [--port PORT] [--script FILE.json]
 
-  --port PORT         listen on this port of 127.0.0.1; 0, the default, takes a free one
-  --script FILE.json  a list of replies, the last one repeated; without one, questions are echoed
-  --help              show this
+  --port PORT         listen on this port of 127.0.0.1 [default: 0, any free port]
+  --script FILE.json  a list of replies; the last one is repeated [default: echo questions]
+  --help              show this help
 
-Prints its base URL and runs until it is killed. Replies:
+Prints its base URL and runs until it is killed. Kinds of replies:
 
-  {\"text\": \"…\"}                                   says this
-  {\"tool_calls\": [[\"name\", \"{\\\"query\\\": 1}\"]]}    calls tools, with these arguments
-  {\"status\": {\"code\": 429, \"retry_after\": 1}}     answers with a status
-  {\"stall\": {\"after\": \"…\"}}                       says this, then nothing more
-  {\"cut\": {\"after\": \"…\"}}                         says this, then cuts the line
-  {\"paced\": {\"text\": \"…\", \"first_ms\": 300, \"per_second\": 50}}   says this as fast as a model would
-  {\"huge\": 10000000}                              says this many bytes
-  {\"raw\": \"…\"}                                    sends this body, whatever it is
+  {\"text\": \"…\"}                                   sends this text
+  {\"tool_calls\": [[\"name\", \"{\\\"query\\\": 1}\"]]}    calls tools with these arguments
+  {\"status\": {\"code\": 429, \"retry_after\": 1}}     responds with this HTTP status
+  {\"stall\": {\"after\": \"…\"}}                       sends this text, then stalls
+  {\"cut\": {\"after\": \"…\"}}                         sends this text, then closes the connection
+  {\"paced\": {\"text\": \"…\", \"first_ms\": 300, \"per_second\": 50}}   sends this text at the pace of a model
+  {\"huge\": 10000000}                              sends this many bytes
+  {\"raw\": \"…\"}                                    sends this raw body
   \"invalid_json\"  \"empty\"  \"echo\"
 ";
 
@@ -64,14 +64,14 @@ fn read(arguments: &[String]) -> Result<(u16, Vec<Reply>), String> {
         match name.as_str() {
             "--port" => {
                 let value = value?;
-                port = value.parse().map_err(|_| format!("{value} is no port"))?;
+                port = value.parse().map_err(|_| format!("invalid port `{value}`"))?;
             }
             "--script" => {
                 let path = value?;
                 let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
                 script = serde_json::from_str(&text).map_err(|error| format!("{path}: {error}"))?;
             }
-            _ => return Err(format!("there is no argument {name}")),
+            _ => return Err(format!("unknown argument `{name}`")),
         }
     }
     Ok((port, script))

@@ -1,22 +1,22 @@
-//! A scripted Qdrant on a port of this machine, for trying Docent out without a database.
+//! Runs the scripted Qdrant on a local port, to try Docent without a database.
 //!
 //! Invariant: the first line on stdout is the URL, printed when the port is open.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program talks to its terminal")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints")]
 
 use std::process::ExitCode;
 
 use docent_backends::testing::ScriptedQdrant;
 
 const HELP: &str = "\
-A Qdrant that keeps everything in memory, over gRPC.
+An in-memory test double of Qdrant, over gRPC.
 
 Usage: scripted-qdrant [--port PORT]
 
-  --port PORT  listen on this port of 127.0.0.1; 0, the default, takes a free one
-  --help       show this
+  --port PORT  listen on this port of 127.0.0.1 [default: 0, any free port]
+  --help       show this help
 
-Prints its URL and runs until it is killed. Nothing is left of its data then.
+Prints its URL and runs until it is killed. All data is lost on exit.
 ";
 
 #[tokio::main]
@@ -48,9 +48,9 @@ async fn main() -> ExitCode {
 fn read(arguments: &[String]) -> Result<u16, String> {
     match arguments {
         [] => Ok(0),
-        [name, value] if name == "--port" => value.parse().map_err(|_| format!("{value} is no port")),
+        [name, value] if name == "--port" => value.parse().map_err(|_| format!("invalid port `{value}`")),
         [name] if name == "--port" => Err("--port needs a value".to_owned()),
-        [name, _, more, ..] if name == "--port" => Err(format!("there is no argument {more}")),
-        [name, ..] => Err(format!("there is no argument {name}")),
+        [name, _, more, ..] if name == "--port" => Err(format!("unknown argument `{more}`")),
+        [name, ..] => Err(format!("unknown argument `{name}`")),
     }
 }

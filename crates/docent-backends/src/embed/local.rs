@@ -1,8 +1,8 @@
-//! A sentence model on this machine; the one inside the binary.
+//! Sentence models that run on this machine, among them the one built into the binary.
 //!
-//! Invariant: the same text gives the same vector, whatever it is embedded together with.
+//! Invariant: a text always has the same vector, whatever it is embedded together with.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use docent_core::embed::{EmbedError, Embedder, EmbedderId, Purpose, Vector};
@@ -13,18 +13,21 @@ use tokenizers::{Tokenizer, TruncationParams};
 
 use super::prefixes::Prefixes;
 use super::unit_length;
-use crate::onnx::workers::{Task, Urgency, Workers};
+use crate::onnx::workers::{Task, Undone, Urgency, Workers};
 use crate::onnx::{Graph, options};
 
-static MODEL: &[u8] = include_bytes!("../../../../models/minilm/model.onnx");
-static TOKENIZER: &[u8] = include_bytes!("../../../../models/minilm/tokenizer.json");
+static MODEL: &[u8] = include_bytes!("../../../../models/granite/model.onnx");
+static TOKENIZER: &[u8] = include_bytes!("../../../../models/granite/tokenizer.json");
 
-/// What the bundled model reads at most, marks included. Passages are cut by it for other
-/// models too: the same words are found and cited whoever embeds them.
+/// Maximum number of tokens of a passage, including special tokens. It is the same for every model, so that
+/// the passages do not depend on the embedder; and a longer passage would contain more than one answer.
 pub(super) const PASSAGE_TOKENS: usize = 256;
 
-/// Names the bundled model; a new model needs a new name, or old indexes would be trusted.
-const BUNDLED_NAME: &str = "local/all-MiniLM-L6-v2-int8";
+/// Input limit of the bundled model, including special tokens.
+const BUNDLED_TOKENS: usize = 512;
+
+/// The name of the bundled model. A new model needs a new name, otherwise old indexes would be used with it.
+pub const BUNDLED_NAME: &str = "local/granite-embedding-30m-english-int8";
 
 /// A sentence model on this machine.
 #[derive(Clone)]
@@ -32,29 +35,29 @@ pub struct LocalEmbedder {
     shared: Arc<Shared>,
 }
 
-/// What a sentence model is made of.
+/// The parts of a sentence model.
 pub(super) struct Parts {
     pub(super) name: String,
     pub(super) graph: Graph,
     pub(super) tokenizer: Tokenizer,
     pub(super) pooling: Pooling,
     pub(super) prefixes: Prefixes,
-    /// The longest text it reads.
+    /// Its input limit in tokens.
     pub(super) most_tokens: usize,
 }
 
-/// How the vectors of a text's tokens become the vector of the text.
+/// How the vectors of the tokens are combined into the vector of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pooling {
     /// Their mean.
     Mean,
-    /// The first token's, which stands for the text.
+    /// The vector of the first token (CLS).
     First,
-    /// The last token's.
+    /// The vector of the last token.
     Last,
-    /// The greatest of each number.
+    /// The maximum of each dimension.
     Max,
-    /// The graph does it.
+    /// The graph already returns the vector of the text.
     Inside,
 }
 
@@ -65,11 +68,17 @@ struct Shared {
 }
 
 impl LocalEmbedder {
-    /// The model that comes with the program.
+    /// The bundled model; loaded on first use.
     pub fn bundled() -> Result<Self, EmbedError> {
+        static LOADED: OnceLock<Result<LocalEmbedder, String>> = OnceLock::new();
+        let loaded = LOADED.get_or_init(|| Self::load().map_err(|error| error.to_string()));
+        loaded.clone().map_err(EmbedError::Unusable)
+    }
+
+    fn load() -> Result<Self, EmbedError> {
         let model = options().load_static_slice(MODEL).map_err(unusable)?;
         let mut tokenizer = Tokenizer::from_bytes(TOKENIZER).map_err(unusable)?;
-        let truncation = TruncationParams { max_length: PASSAGE_TOKENS, ..TruncationParams::default() };
+        let truncation = TruncationParams { max_length: BUNDLED_TOKENS, ..TruncationParams::default() };
         tokenizer.with_truncation(Some(truncation)).map_err(unusable)?;
         tokenizer.with_padding(None);
         Self::new(Parts {
@@ -78,14 +87,14 @@ impl LocalEmbedder {
             tokenizer,
             pooling: Pooling::Inside,
             prefixes: Prefixes::default(),
-            most_tokens: PASSAGE_TOKENS,
+            most_tokens: BUNDLED_TOKENS,
         })
     }
 
     pub(super) fn new(parts: Parts) -> Result<Self, EmbedError> {
         let id = EmbedderId { name: parts.name.clone(), width: 0 };
         let mut shared = Shared { id, parts, passage_tokens: 0 };
-        // What stands before a passage takes room from it.
+        // The prefix takes up part of the input limit.
         let prefix = shared.count_tokens(&shared.parts.prefixes.passage);
         shared.passage_tokens = shared.parts.most_tokens.saturating_sub(prefix).min(PASSAGE_TOKENS);
         let width = shared
@@ -95,12 +104,22 @@ impl LocalEmbedder {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Embeds on the calling thread's time and as the texts are, without prefixes;
-    /// [`Embedder::embed`] adds them and waits without a thread.
+    /// Embeds the texts without prefixes and blocks the calling thread; [`Embedder::embed`] adds prefixes and
+    /// is asynchronous.
     pub fn embed_now(&self, texts: &[&str]) -> Result<Vec<Vector>, EmbedError> {
         let texts = texts.iter().map(|text| (*text).to_owned()).collect();
         let done = Workers::shared().run_now(Urgency::Passage, self.tasks(texts));
-        done.map_err(EmbedError::Unusable)
+        done.map_err(undone)
+    }
+
+    /// The model's tokenizer.
+    pub(crate) fn tokenizer(&self) -> &Tokenizer {
+        &self.shared.parts.tokenizer
+    }
+
+    /// The input embeddings of these tokens. Only the graph of the bundled model exposes them.
+    pub(crate) fn word_vectors(&self, ids: &[u32], pool: &Arc<ThreadPool>) -> Result<Tensor<f32>, String> {
+        self.shared.parts.graph.value("word_vectors", ids, pool)
     }
 
     fn tasks(&self, texts: Vec<String>) -> Vec<Task<Vector>> {
@@ -121,11 +140,32 @@ impl Shared {
         let encoding = self.parts.tokenizer.encode_fast(text, true).map_err(|error| error.to_string())?;
         let output = self.parts.graph.run(&encoding, pool)?;
         let vector = pooled(&output, self.parts.pooling)?;
-        unit_length(vector).ok_or_else(|| "the model made a vector that points nowhere".to_owned())
+        unit_length(vector).ok_or_else(|| "the model returned a zero or non-finite vector".to_owned())
+    }
+
+    /// Whether a word is common: common words, and both halves of common compounds, have their own tokens.
+    /// This requires a vocabulary that marks the start of words, as in byte-level BPE; with others, all words
+    /// count as common.
+    fn is_common_word(&self, word: &str) -> bool {
+        let has_token =
+            |word: &str| self.parts.tokenizer.token_to_id(&format!("{WORD_START}{word}")).is_some();
+        if !has_token("the") {
+            return true;
+        }
+        let singular = word.strip_suffix('s').unwrap_or(word);
+        let is_compound = |at: usize| {
+            let (left, right) = singular.split_at(at);
+            at >= LEAST_HALF && right.len() >= LEAST_HALF && has_token(left) && has_token(right)
+        };
+        has_token(word)
+            || has_token(singular)
+            || bases(word).any(|base| has_token(&base))
+            || singular.char_indices().any(|(at, _)| is_compound(at))
+            || (word.len() >= LEAST_TYPO && one_edit_away(word).any(|other| has_token(&other)))
     }
 
     fn count_tokens(&self, text: &str) -> usize {
-        // Counting must see the whole text, so it goes around the truncation.
+        // Truncated tokens count, too.
         let without_cut = self.parts.tokenizer.encode_fast(text, false);
         without_cut.map_or(0, |encoding| {
             encoding.len() + encoding.get_overflowing().iter().map(tokenizers::Encoding::len).sum::<usize>()
@@ -133,13 +173,82 @@ impl Shared {
     }
 }
 
-/// The vector of a text: the output itself if it is one, or what its tokens' become.
+/// The mark of a token at the start of a word in a byte-level vocabulary.
+const WORD_START: char = 'Ġ';
+
+/// Minimum length of each half of a compound.
+const LEAST_HALF: usize = 3;
+
+/// Minimum length for typo detection; shorter unknown words are usually names.
+const LEAST_TYPO: usize = 8;
+
+/// The English words that `word` may be a form of: `topples` of `topple`, `unplugged` of `plug`.
+fn bases(word: &str) -> impl Iterator<Item = String> + '_ {
+    const ENDINGS: [(&str, &str); 12] = [
+        ("s", ""),
+        ("es", ""),
+        ("ed", ""),
+        ("ed", "e"),
+        ("ing", ""),
+        ("ing", "e"),
+        ("er", ""),
+        ("er", "e"),
+        ("ers", ""),
+        ("ly", ""),
+        ("ies", "y"),
+        ("d", ""),
+    ];
+    let rest = ["un", "re", ""].into_iter().filter_map(|prefix| word.strip_prefix(prefix));
+    rest.flat_map(|word| {
+        let forms = ENDINGS
+            .iter()
+            .filter_map(|(ending, instead)| Some(format!("{}{instead}", word.strip_suffix(ending)?)));
+        forms
+            .flat_map(|base| {
+                // `plugged` doubles the last letter of `plug`.
+                let mut letters = base.chars().rev();
+                let doubled = letters.next() == letters.next();
+                let single = doubled.then(|| {
+                    base[..base.len() - base.chars().next_back().map_or(0, char::len_utf8)].to_owned()
+                });
+                std::iter::once(base).chain(single)
+            })
+            .chain(std::iter::once(word.to_owned()))
+            .filter(|base| base.len() >= LEAST_HALF)
+            .collect::<Vec<_>>()
+    })
+}
+
+/// All words at edit distance one: a letter added, removed, replaced, or swapped with its neighbor.
+fn one_edit_away(word: &str) -> impl Iterator<Item = String> + '_ {
+    let letters: Vec<char> = word.chars().collect();
+    (0..=letters.len()).flat_map(move |at| {
+        let put = |middle: &[char], rest: usize| {
+            letters[..at]
+                .iter()
+                .chain(middle)
+                .chain(letters.get(rest..).unwrap_or_default())
+                .collect::<String>()
+        };
+        let mut others = vec![put(&[], at + 1)];
+        if let [one, other, ..] = letters[at..] {
+            others.push(put(&[other, one], at + 2));
+        }
+        for letter in 'a'..='z' {
+            others.push(put(&[letter], at));
+            others.push(put(&[letter], at + 1));
+        }
+        others
+    })
+}
+
+/// The vector of a text: the output itself if it is one, otherwise the pooled vectors of its tokens.
 fn pooled(output: &Tensor<f32>, pooling: Pooling) -> Result<Vector, String> {
     let (tokens, width) = match (output.shape(), pooling) {
         ([1, _], _) => return Ok(output.to_vec()),
         ([1, tokens, width], pooling) if *tokens > 0 && pooling != Pooling::Inside => (*tokens, *width),
         (shape, _) => {
-            return Err(format!("the model's output has the shape {shape:?}, which is no embedding"));
+            return Err(format!("the model's output has the shape {shape:?}, which is not an embedding"));
         }
     };
     let values = output.to_vec();
@@ -153,7 +262,7 @@ fn pooled(output: &Tensor<f32>, pooling: Pooling) -> Result<Vector, String> {
         Pooling::First => rows.next().unwrap_or_default().to_vec(),
         Pooling::Last => rows.nth(tokens - 1).unwrap_or_default().to_vec(),
         Pooling::Max => fold(vec![f32::MIN; width], f32::max),
-        // Of unit length a sum is as good as a mean.
+        // The result is normalized, so a sum is as good as a mean.
         Pooling::Mean | Pooling::Inside => fold(vec![0.0; width], |sum, value| sum + value),
     })
 }
@@ -169,12 +278,16 @@ impl Embedder for LocalEmbedder {
     }
 
     fn batch_size(&self) -> usize {
-        // Enough for the workers to even out, few enough to lose little in a crash.
+        // Large enough to keep all workers busy, small enough to lose little in a crash.
         16 * Workers::shared().count()
     }
 
     fn count_tokens(&self, text: &str) -> usize {
         self.shared.count_tokens(text)
+    }
+
+    fn is_common_word(&self, word: &str) -> bool {
+        self.shared.is_common_word(word)
     }
 
     async fn embed(&self, texts: &[&str], purpose: Purpose) -> Result<Vec<Vector>, EmbedError> {
@@ -185,7 +298,14 @@ impl Embedder for LocalEmbedder {
             Purpose::Passage => Urgency::Passage,
         };
         let done = Workers::shared().run(urgency, self.tasks(texts)).await;
-        done.map_err(EmbedError::Unusable)
+        done.map_err(undone)
+    }
+}
+
+fn undone(undone: Undone) -> EmbedError {
+    match undone {
+        Undone::Busy => EmbedError::Busy,
+        Undone::Failed(why) => EmbedError::Unusable(why),
     }
 }
 
@@ -198,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_have_unit_length_and_mean_something() {
+    fn vectors_have_unit_length_and_reflect_meaning() {
         let embedder = LocalEmbedder::bundled().unwrap();
         let texts = [
             "What is a ROS 2 node?",
@@ -214,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_does_not_depend_on_its_company() {
+    fn a_vector_does_not_depend_on_other_texts_in_the_batch() {
         let embedder = LocalEmbedder::bundled().unwrap();
         let long = "A much longer text that would need padding. ".repeat(20);
         let together = embedder.embed_now(&["short", &long, "other"]).unwrap();
@@ -223,9 +343,20 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_counted_past_the_limit() {
+    fn common_words_are_distinguished_from_names() {
+        let embedder = LocalEmbedder::bundled().unwrap();
+        for word in ["glue", "students", "flowcharts", "everthing", "recompiled", "unplugged", "squashes"] {
+            assert!(embedder.is_common_word(word), "{word}");
+        }
+        for word in ["webots", "conda", "tokio", "esp32"] {
+            assert!(!embedder.is_common_word(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn tokens_beyond_the_limit_are_counted() {
         let embedder = LocalEmbedder::bundled().unwrap();
         assert_eq!(embedder.count_tokens("a node"), 2);
-        assert_eq!(embedder.count_tokens(&"node ".repeat(1000)), 1000);
+        assert_eq!(embedder.count_tokens(" node".repeat(1000).trim_start()), 1000);
     }
 }

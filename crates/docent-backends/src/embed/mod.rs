@@ -1,4 +1,4 @@
-//! Embedders: the one inside the binary, and whatever else can turn text into vectors.
+//! Embedders: the one built into the binary, other ONNX models, and embedding APIs.
 
 pub mod local;
 mod onnx;
@@ -8,7 +8,7 @@ pub mod estimate;
 
 use docent_core::embed::Vector;
 
-/// The same direction with length 1; none if it has no direction.
+/// Normalizes a vector to length 1; `None` if it is zero or not finite.
 fn unit_length(mut vector: Vector) -> Option<Vector> {
     let length = vector.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
     if !length.is_finite() || length < 1e-12 {

@@ -1,10 +1,10 @@
-//! Any sentence model in a folder, as `sentence-transformers` and its exporters write it.
+//! Sentence models in a folder, as exported by `sentence-transformers` and similar tools.
 //!
-//! Pooling, length and prefixes are read from the model's own files; a model of a known
-//! family that does not say its prefixes is known by its name.
+//! Pooling, input limit and prefixes are read from the model's files. If a model does not specify its
+//! prefixes, those of its family are used, judging by its name.
 //!
-//! Invariant: whatever changes a vector changes the identity: the graph, the tokenizer, the
-//! pooling, the prefixes, the length.
+//! Invariant: everything that changes vectors changes the embedder's name: the graph, the tokenizer, the
+//! pooling, the prefixes, the input limit.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use super::prefixes::Prefixes;
 use crate::onnx::Graph;
 use crate::onnx::folder::Folder;
 
-/// Outputs that are the vector of a text, then those that are its tokens'.
+/// Known outputs: first those with the vector of the text, then those with the vectors of its tokens.
 const OUTPUTS: [&str; 6] = [
     "sentence_embedding",
     "embedding",
@@ -27,8 +27,8 @@ const OUTPUTS: [&str; 6] = [
 ];
 
 impl LocalEmbedder {
-    /// The model in a folder: `model.onnx` or `onnx/model.onnx`, `tokenizer.json`, and what
-    /// else its makers wrote. Prefixes that are given are used instead of the model's own.
+    /// Loads a model from a folder: `model.onnx` or `onnx/model.onnx`, `tokenizer.json`, and its
+    /// configuration files. The given prefixes replace those of the model.
     pub fn from_folder(
         folder: &Path,
         query_prefix: Option<&str>,
@@ -52,7 +52,7 @@ impl LocalEmbedder {
     }
 }
 
-/// What the model says of its prefixes, or what is known of its family.
+/// The prefixes in the model's configuration, or else those of its family.
 fn prefixes(folder: &Folder) -> Result<Prefixes, String> {
     let config = folder.json("config_sentence_transformers.json")?.unwrap_or_default();
     let said = |names: &[&str]| {
@@ -67,19 +67,18 @@ fn prefixes(folder: &Folder) -> Result<Prefixes, String> {
     Ok(Prefixes { query: query.unwrap_or_default(), passage: passage.unwrap_or_default() })
 }
 
-/// How the model wants its tokens' vectors put together; their mean unless it says else.
+/// The pooling in the model's configuration; the mean by default.
 fn pooling(folder: &Folder) -> Result<Pooling, String> {
     let modules = folder.json("modules.json")?.unwrap_or_default();
     let kinds = modules.as_array().map(Vec::as_slice).unwrap_or_default();
     let is = |kind: &Value, name: &str| kind["type"].as_str().is_some_and(|kind| kind.ends_with(name));
     if kinds.iter().any(|kind| is(kind, ".Dense")) {
         return Err(
-            "the model has a dense layer after pooling, which an ONNX graph of the model alone lacks"
-                .to_owned(),
+            "the model has a dense layer after pooling, which is not part of its ONNX graph".to_owned()
         );
     }
     let Some(config) = folder.json("1_Pooling/config.json")? else {
-        // The one family that is read differently and often copied without this file.
+        // BGE models use the first token and are often copied without this file.
         let first = folder.model_name()?.to_lowercase().contains("bge-");
         return Ok(if first { Pooling::First } else { Pooling::Mean });
     };
@@ -97,13 +96,13 @@ fn pooling(folder: &Folder) -> Result<Pooling, String> {
         }
     }
     match modes.as_slice() {
-        // Both have the same direction, and the length is made 1 anyway.
+        // Both have the same direction, and the vector is normalized anyway.
         ["mean" | "mean_sqrt_len"] => Ok(Pooling::Mean),
         ["cls"] => Ok(Pooling::First),
         ["max"] => Ok(Pooling::Max),
         ["lasttoken"] => Ok(Pooling::Last),
         modes => Err(format!(
-            "1_Pooling/config.json wants the pooling `{}`, which is not known",
+            "1_Pooling/config.json requires the pooling `{}`, which is not supported",
             modes.join(" + ")
         )),
     }
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pooling_gives_what_the_reference_gives() {
+    fn every_pooling_matches_the_reference() {
         let expected: Value =
             serde_json::from_slice(&std::fs::read(fixture_path("expected.json")).unwrap()).unwrap();
         let texts: Vec<&str> =
@@ -151,7 +150,7 @@ mod tests {
         check(with_pooling("pooling_mode_cls_token"), "cls");
         check(with_pooling("pooling_mode_max_tokens"), "max");
         check(with_pooling("pooling_mode_lasttoken"), "lasttoken");
-        // The newer way to say it, nothing said, a family that is known, pooling in the graph.
+        // The newer configuration format, no configuration, a known family, pooling in the graph.
         let newer = Made::new("m", "tokens.onnx").with("1_Pooling/config.json", r#"{"pooling_mode": "cls"}"#);
         check(newer, "cls");
         check(Made::new("m", "tokens.onnx"), "mean");
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_may_lie_in_its_own_folder_or_be_quantized() {
+    fn graphs_are_found_in_a_subfolder_or_quantized() {
         let plain = name(Made::new("m", "tokens.onnx"));
         for place in ["onnx/model.onnx", "model_quantized.onnx", "onnx/model_int8.onnx"] {
             let moved = Made::new("m", "tokens.onnx").without("model.onnx").copy("tokens.onnx", place);
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn prefixes_are_read_given_or_known_by_name() {
+    async fn prefixes_come_from_the_settings_the_model_or_its_family() {
         let check = async |folder: &Made, query: Option<&str>, text: &str, as_if: &str| {
             let embedder = LocalEmbedder::from_folder(&folder.path(), query, None).unwrap();
             let with = embedder.embed(&[text], Purpose::Query).await.unwrap();
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_changes_vectors_changes_the_name() {
+    fn everything_that_changes_vectors_changes_the_name() {
         let prompts = r#"{"prompts": {"query": "query: "}}"#;
         let names = [
             name(Made::new("m", "tokens.onnx")),
@@ -205,11 +204,11 @@ mod tests {
         ];
         let distinct: std::collections::HashSet<&String> = names.iter().collect();
         assert_eq!(distinct.len(), names.len(), "{names:?}");
-        assert_eq!(names[0], name(Made::new("m", "tokens.onnx")), "and nothing else does");
+        assert_eq!(names[0], name(Made::new("m", "tokens.onnx")), "the same model has the same name");
     }
 
     #[test]
-    fn texts_are_cut_at_what_the_model_reads() {
+    fn texts_are_truncated_at_the_input_limit() {
         let most = |file: &str, contents: &str| {
             read(&Made::new("m", "tokens.onnx").with(file, contents)).unwrap().max_tokens()
         };
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_said_plainly() {
+    fn errors_name_what_is_missing_or_unsupported() {
         let check = |folder: Made, message: &str| {
             let error = read(&folder).err().unwrap();
             assert!(error.contains(message), "{error}");
@@ -246,6 +245,6 @@ mod tests {
         let dense = r#"[{"type": "sentence_transformers.models.Dense"}]"#;
         check(m().with("modules.json", dense), "a dense layer after pooling");
         let both = r#"{"pooling_mode_mean_tokens": true, "pooling_mode_max_tokens": true}"#;
-        check(m().with("1_Pooling/config.json", both), "the pooling `mean + max`, which is not known");
+        check(m().with("1_Pooling/config.json", both), "the pooling `mean + max`, which is not supported");
     }
 }

@@ -1,18 +1,18 @@
-//! What is written before a text so that a model knows a question from a passage.
+//! Prefixes that tell a model whether a text is a question or a passage.
 //!
-//! Models are trained with these words and find less without them. Servers such as Ollama
-//! do not add them.
+//! Models are trained with these prefixes and retrieve worse without them. Servers such as Ollama do not add
+//! them.
 //!
-//! Invariant: prefixes change vectors, so whoever uses them names them in its identity.
+//! Invariant: prefixes change vectors, so an embedder that uses them includes them in its id.
 
 use docent_core::embed::Purpose;
 
-/// The words before questions and before passages.
+/// The prefixes of questions and passages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prefixes {
-    /// Before questions.
+    /// The prefix of questions.
     pub query: String,
-    /// Before passages.
+    /// The prefix of passages.
     pub passage: String,
 }
 
@@ -20,7 +20,7 @@ const SEARCH: &str = "Represent this sentence for searching relevant passages: "
 const INSTRUCT: &str =
     "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: ";
 
-/// Families by a part of their names. The first that fits is taken.
+/// Model families by parts of their names. The first match is used.
 const KNOWN: [(&[&str], &str, &str); 13] = [
     (&["e5", "instruct"], INSTRUCT, ""),
     (&["e5-"], "query: ", "passage: "),
@@ -38,7 +38,7 @@ const KNOWN: [(&[&str], &str, &str); 13] = [
 ];
 
 impl Prefixes {
-    /// What a model of this name was trained with, as far as it is known.
+    /// The prefixes that a model of this name was trained with; empty if unknown.
     pub fn known(model: &str) -> Self {
         let name = model.to_lowercase();
         let family = KNOWN.iter().find(|(parts, _, _)| parts.iter().all(|part| name.contains(part)));
@@ -48,7 +48,7 @@ impl Prefixes {
         })
     }
 
-    /// The same, with what the settings say instead.
+    /// Replaces prefixes by those from the settings.
     pub fn or(self, query: Option<&str>, passage: Option<&str>) -> Self {
         Self {
             query: query.map_or(self.query, str::to_owned),
@@ -56,7 +56,7 @@ impl Prefixes {
         }
     }
 
-    /// The words for this purpose.
+    /// The prefix for this purpose.
     pub fn of(&self, purpose: Purpose) -> &str {
         match purpose {
             Purpose::Query => &self.query,
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_are_known_by_name() {
+    fn model_families_are_recognized_by_name() {
         let known = |name| {
             let Prefixes { query, passage } = Prefixes::known(name);
             (query.split(' ').next().unwrap_or_default().to_owned(), passage)
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_settings_win() {
+    fn settings_override_known_prefixes() {
         let prefixes = Prefixes::known("e5-small").or(Some("frage: "), None);
         assert_eq!((prefixes.of(Purpose::Query), prefixes.of(Purpose::Passage)), ("frage: ", "passage: "));
     }

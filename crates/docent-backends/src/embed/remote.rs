@@ -1,7 +1,7 @@
-//! An embedder behind somebody's API: Cohere, OpenAI and what speaks like it, Ollama.
+//! An embedder behind an API: Cohere, OpenAI and compatible servers, Ollama.
 //!
-//! Invariant: every vector handed out has the width the identity names, unit length and
-//! finite numbers; what a server sends instead is an error. Neither key nor text gets into one.
+//! Invariant: every returned vector has the width of the embedder's id, unit length and finite values; any
+//! other response is an error. Errors contain neither the key nor the texts.
 
 mod models;
 mod protocol;
@@ -16,39 +16,39 @@ use super::estimate;
 use super::local::PASSAGE_TOKENS;
 use super::prefixes::Prefixes;
 use super::unit_length;
-use crate::provider::{Contact, Failure, Patience, Provider, base_url};
+use crate::provider::{CallPolicy, Contact, Failure, Provider, base_url};
 pub use protocol::Protocol;
 
-/// Asked for when the width of a model is not known.
+/// Embedded once to find out the width of an unknown model.
 const A_WORD: &str = "width";
 
-/// Which model, where, and how patiently.
+/// Which model to use, its address, and timeouts.
 #[derive(Debug, Clone)]
 pub struct RemoteEmbedderSettings {
-    /// What it speaks.
+    /// The protocol of the API.
     pub protocol: Protocol,
-    /// The model's name, as the provider calls it.
+    /// The provider's name of the model.
     pub model: String,
-    /// Where to find it, if not at the provider's own address.
+    /// The address of the API, if it is not the provider's own.
     pub base_url: Option<String>,
-    /// The key; Cohere and OpenAI need one, servers of one's own may not.
+    /// The API key; Cohere and OpenAI require one, other servers may not.
     pub api_key: Option<SecretString>,
-    /// The width to ask for, of models that offer several.
+    /// The width to request, for models that offer several.
     pub dimensions: Option<usize>,
-    /// The most texts of one call, if fewer than the provider takes.
+    /// Maximum number of texts per call, if lower than the provider's limit.
     pub batch_size: Option<usize>,
-    /// The words before questions, instead of those the model is known to want.
+    /// The prefix of questions, instead of the model's known one.
     pub query_prefix: Option<String>,
-    /// The words before passages.
+    /// The prefix of passages, instead of the model's known one.
     pub passage_prefix: Option<String>,
-    /// For questions.
-    pub questions: Patience,
-    /// For passages.
-    pub passages: Patience,
+    /// Timeouts and retries for questions.
+    pub questions: CallPolicy,
+    /// Timeouts and retries for passages.
+    pub passages: CallPolicy,
 }
 
 impl RemoteEmbedderSettings {
-    /// A model at the provider's own address, with the usual patience.
+    /// A model at the provider's own address, with the default timeouts and retries.
     pub fn new(protocol: Protocol, model: impl Into<String>) -> Self {
         Self {
             protocol,
@@ -59,8 +59,8 @@ impl RemoteEmbedderSettings {
             batch_size: None,
             query_prefix: None,
             passage_prefix: None,
-            questions: Patience::of_a_reader(),
-            passages: Patience::of_an_ingest(),
+            questions: CallPolicy::interactive(),
+            passages: CallPolicy::ingest(),
         }
     }
 
@@ -68,7 +68,7 @@ impl RemoteEmbedderSettings {
         let protocol = self.protocol;
         let own = self.base_url.as_deref().map(str::trim).filter(|url| !url.is_empty());
         let (mut base, query) = base_url(own.unwrap_or(protocol.home()), protocol.tails())?;
-        // As for the model that writes answers: a host alone means its `/v1`.
+        // As for `[generator]`, `/v1` is added to a bare host.
         if protocol == Protocol::OpenAi && base.split('/').count() == 3 {
             base += "/v1";
         }
@@ -91,31 +91,30 @@ pub struct RemoteEmbedder {
     provider: Provider,
     id: EmbedderId,
     prefixes: Prefixes,
-    /// A width to ask for, if it is not the model's own.
-    wish: Option<usize>,
+    /// The width to request, if it is not the model's default.
+    dimensions: Option<usize>,
     batch: usize,
 }
 
 impl RemoteEmbedder {
-    /// Checks the settings. A model of unknown width is asked for one vector; otherwise
-    /// nothing is sent.
+    /// Validates the settings. Sends one request if the width of the model is unknown, otherwise none.
     pub async fn connect(settings: RemoteEmbedderSettings) -> Result<Self, EmbedError> {
         let (protocol, model) = (settings.protocol, settings.model.clone());
         let contact = settings.contact()?;
         let at_home = contact.base == protocol.home();
-        // A gateway of one's own may have the key itself.
+        // A gateway at another address may add the key itself.
         let needs_key = at_home && protocol != Protocol::Ollama;
         let key = settings.api_key.clone();
         let provider =
             if needs_key { Provider::with_key(contact, key)? } else { Provider::new(contact, key)? };
         let known = protocol.known(&model);
-        if let (Some(known), Some(wish)) = (known, settings.dimensions)
+        if let (Some(known), Some(dimensions)) = (known, settings.dimensions)
             && !known.flexible
-            && known.width != wish
+            && known.width != dimensions
         {
             let width = known.width;
             return Err(EmbedError::Unusable(format!(
-                "`{model}` makes vectors {width} wide and no others; remove embedder.dimensions"
+                "`{model}` only supports vectors of width {width}; remove embedder.dimensions"
             )));
         }
         let own = known.map(|known| known.width);
@@ -127,7 +126,7 @@ impl RemoteEmbedder {
         let width = settings.dimensions.or(own).unwrap_or(0);
         let mut embedder = Self {
             id: EmbedderId { name: name(protocol, &model, &prefixes), width },
-            wish: settings.dimensions.filter(|wish| own != Some(*wish)),
+            dimensions: settings.dimensions.filter(|dimensions| own != Some(*dimensions)),
             settings,
             provider,
             prefixes,
@@ -140,7 +139,7 @@ impl RemoteEmbedder {
         Ok(embedder)
     }
 
-    /// The texts of each call, as many as the provider takes at once.
+    /// Splits the texts into calls that stay within the provider's limits.
     fn calls(&self, texts: &[&str], purpose: Purpose) -> Vec<Vec<String>> {
         let prefix = self.prefixes.of(purpose);
         let mut calls: Vec<Vec<String>> = Vec::new();
@@ -162,10 +161,11 @@ impl RemoteEmbedder {
         calls
     }
 
-    /// Judges what came: as many vectors as texts, of one width, of finite numbers.
+    /// Checks the vectors: one per text, all of the same width, finite and not zero.
     fn checked(&self, vectors: Vec<Vector>, texts: usize) -> Result<Vec<Vector>, Failure> {
         if vectors.len() != texts {
-            return Err(Failure::unavailable(format!("it sent {} vectors for {texts} texts", vectors.len())));
+            let count = vectors.len();
+            return Err(Failure::unavailable(format!("it returned {count} vectors for {texts} texts")));
         }
         let expected = match self.id.width {
             0 => vectors.first().map_or(0, Vec::len),
@@ -174,15 +174,16 @@ impl RemoteEmbedder {
         if let Some(odd) = vectors.iter().find(|vector| vector.len() != expected) {
             let actual = odd.len();
             return Err(Failure::refused(format!(
-                "it sent vectors {actual} wide instead of {expected}; check embedder.model and embedder.dimensions"
+                "it returned vectors of width {actual} instead of {expected}; \
+                 check embedder.model and embedder.dimensions"
             )));
         }
         let unit = vectors.into_iter().map(unit_length).collect::<Option<Vec<_>>>();
-        unit.ok_or_else(|| Failure::unavailable("it sent a vector that points nowhere"))
+        unit.ok_or_else(|| Failure::unavailable("it returned a zero or non-finite vector"))
     }
 }
 
-/// The provider and the model; and the prefixes, because they change the vectors.
+/// The name of the embedder: provider, model, and a hash of the prefixes, because they change the vectors.
 fn name(protocol: Protocol, model: &str, prefixes: &Prefixes) -> String {
     let name = format!("{}/{model}", protocol.name());
     if prefixes.is_empty() {
@@ -212,15 +213,15 @@ impl Embedder for RemoteEmbedder {
 
     async fn embed(&self, texts: &[&str], purpose: Purpose) -> Result<Vec<Vector>, EmbedError> {
         let RemoteEmbedderSettings { protocol, model, .. } = &self.settings;
-        let patience = match purpose {
+        let call_policy = match purpose {
             Purpose::Query => &self.settings.questions,
             Purpose::Passage => &self.settings.passages,
         };
         let mut vectors = Vec::with_capacity(texts.len());
         for call in self.calls(texts, purpose) {
-            let body = protocol.request(model, &call, purpose, self.wish);
+            let body = protocol.request(model, &call, purpose, self.dimensions);
             let read = |answer: &[u8]| self.checked(protocol.vectors(answer)?, call.len());
-            vectors.extend(self.provider.post(protocol.path(), model, &body, patience, read).await?);
+            vectors.extend(self.provider.post(protocol.path(), model, &body, call_policy, read).await?);
         }
         Ok(vectors)
     }

@@ -1,7 +1,6 @@
-//! Where a model is found: which protocol, which URL.
+//! The protocol and the URL of a model.
 //!
-//! Invariant: a base URL is never guessed from a model's name; a key only goes where the
-//! settings send it.
+//! Invariant: a base URL is never guessed from a model's name; a key is only sent to the configured address.
 
 use docent_core::generate::GenerateError;
 use genai::adapter::AdapterKind;
@@ -28,14 +27,14 @@ impl Address {
             kind = AdapterKind::OpenAIResp;
         }
         let Some(base_url) = base_url else { return Ok(Self { kind, endpoint: None }) };
-        // Ollama speaks its own protocol, and OpenAI's under this path.
+        // Ollama offers OpenAI's protocol under this path, and its own elsewhere.
         if kind == AdapterKind::Ollama && base_url.trim_end_matches('/').ends_with("/v1") {
             kind = AdapterKind::OpenAI;
         }
         Ok(Self { kind, endpoint: Some(endpoint(base_url, kind)?) })
     }
 
-    /// The whole URL of a compatible server that may be called without a key.
+    /// The full URL of an OpenAI-compatible server, for calls without a key.
     pub(super) fn url_without_key(&self) -> Option<String> {
         let endpoint = self.endpoint.as_ref().filter(|_| self.kind == AdapterKind::OpenAI)?;
         Some(match endpoint.split_once('?') {
@@ -57,29 +56,32 @@ fn provider_kind(name: &str, has_url: bool) -> Result<AdapterKind, GenerateError
         }
         name => AdapterKind::from_lower_str(name).ok_or_else(|| {
             let known: Vec<&str> = AdapterKind::all().iter().map(AdapterKind::as_lower_str).collect();
-            GenerateError::Refused(format!("there is no provider `{name}`; known are {}", known.join(", ")))
+            GenerateError::Refused(format!(
+                "unknown provider `{name}`; known providers: {}",
+                known.join(", ")
+            ))
         }),
     }
 }
 
-/// `genai` takes every name it does not know for one of Ollama's; here that is OpenAI,
-/// unless the name says `ollama::`.
+/// `genai` treats every unknown name as an Ollama model. Here it is treated as an OpenAI model, unless it
+/// starts with `ollama::`.
 fn suggested_kind(model: &str) -> AdapterKind {
     match AdapterKind::from_model(model) {
         Ok(AdapterKind::Ollama) if !model.starts_with("ollama::") => AdapterKind::OpenAI,
-        // Chat completions serve these models too; see `needs_responses`.
+        // These models also support chat completions; see `needs_responses`.
         Ok(AdapterKind::OpenAIResp) if !model.starts_with("openai_resp::") => AdapterKind::OpenAI,
         Ok(kind) => kind,
         Err(_) => AdapterKind::OpenAI,
     }
 }
 
-/// The few models OpenAI offers under its newer protocol only.
+/// The few models that OpenAI offers only through the Responses API.
 fn needs_responses(model: &str) -> bool {
     model.starts_with("gpt") && (model.contains("codex") || model.contains("-pro"))
 }
 
-/// The form `genai` joins paths to: it ends in a slash, and in `/v1/` if no path was given.
+/// The base URL as `genai` needs it: with a trailing slash, and with `/v1/` if it has no path.
 fn endpoint(base_url: &str, kind: AdapterKind) -> Result<String, GenerateError> {
     let refused = || GenerateError::Refused("the base URL must look like http://host:port/v1".to_owned());
     let (url, query) = match base_url.split_once('?') {
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_url_may_be_written_in_many_ways() {
+    fn base_urls_are_normalized() {
         check_url("http://127.0.0.1:8099", "http://127.0.0.1:8099/v1/");
         check_url("http://127.0.0.1:8099/", "http://127.0.0.1:8099/v1/");
         check_url(" http://127.0.0.1:8099/v1 ", "http://127.0.0.1:8099/v1/");
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused() {
+    fn invalid_urls_are_rejected() {
         for url in ["localhost:8080", "ftp://host", "http://", "http:///v1", "http://a b"] {
             assert!(find(None, "any", Some(url)).unwrap_err().contains("base URL"), "{url}");
         }
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_provider_is_named_or_suggested_by_the_model_or_openai() {
+    fn the_provider_is_configured_or_derived_from_the_model_or_openai() {
         let kind = |provider, model| find(provider, model, None).unwrap().kind;
         assert_eq!(kind(None, "gpt-4o-mini"), AdapterKind::OpenAI);
         assert_eq!(kind(None, "gpt-5-mini"), AdapterKind::OpenAI);
@@ -158,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_provider_is_refused_with_the_known_ones() {
+    fn the_error_for_an_unknown_provider_lists_the_known_ones() {
         assert!(find(Some("opnai"), "any", None).unwrap_err().contains("anthropic"));
         assert!(find(Some("vllm"), "any", None).unwrap_err().contains("needs a base URL"));
     }
 
     #[test]
-    fn ollama_is_understood_at_both_of_its_addresses() {
+    fn both_of_ollamas_protocols_are_supported() {
         let own = find(Some("ollama"), "llama3.2", Some("http://localhost:11434")).unwrap();
         assert_eq!(
             (own.kind, own.endpoint.as_deref()),

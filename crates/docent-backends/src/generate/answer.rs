@@ -1,10 +1,9 @@
-//! An answer as it comes: `genai`'s events → Docent's.
+//! Converts the event stream of `genai` to Docent's.
 //!
-//! Dropping the stream closes the connection. How the answer ended is reported to the
-//! circuit breaker, so a model that always stalls half-way is left alone too.
+//! Dropping the stream closes the connection. The outcome is reported to the circuit breaker, so that it also
+//! opens for a model that always stalls in the middle of an answer.
 //!
-//! Invariant: the stream ends with one `Done` or one error, and holds at most
-//! [`LONGEST_ANSWER`] bytes.
+//! Invariant: the stream ends with one `Done` or one error, and has at most [`LONGEST_ANSWER`] bytes.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,10 +19,10 @@ use tracing::subscriber::NoSubscriber;
 use super::failure::Failure;
 use crate::resilience::Permit;
 
-/// Text, reasoning and arguments together; what is longer is no answer to a question.
+/// Maximum number of bytes of text, reasoning and arguments together.
 const LONGEST_ANSWER: usize = 1_000_000;
 
-/// The events of an answer whose first one has been seen.
+/// The events of an answer, beginning with the one already received.
 pub(super) fn events(
     stream: ChatStream,
     first: ChatStreamEvent,
@@ -53,7 +52,7 @@ struct Answer {
     first: Option<ChatStreamEvent>,
     idle_timeout: Duration,
     received: usize,
-    /// What the last event of the provider became, as far as it is not delivered.
+    /// Converted events that are not yet delivered.
     ready: VecDeque<GenerateEvent>,
 }
 
@@ -69,7 +68,7 @@ impl Answer {
                     return Ok(GenerateEvent::Text(chunk.content));
                 }
                 ChatStreamEvent::ReasoningChunk(chunk) => self.count(chunk.content.len())?,
-                // The chunk holds all of the call so far; it is used when it is whole.
+                // Each chunk contains the whole call so far; it is used when it is complete.
                 ChatStreamEvent::ToolCallChunk(chunk) => {
                     let arguments = chunk.tool_call.fn_arguments.as_str().map_or(0, str::len);
                     if self.received + arguments > LONGEST_ANSWER {
@@ -93,8 +92,8 @@ impl Answer {
         match timeout(self.idle_timeout, next).await {
             Ok(Some(Ok(event))) => Ok(event),
             Ok(Some(Err(error))) => Err(Failure::within_answer(&error)),
-            Ok(None) => Err(interrupted("the connection closed before the end")),
-            Err(_) => Err(interrupted(format!("nothing came for {:?}", self.idle_timeout))),
+            Ok(None) => Err(interrupted("the connection was closed before the end")),
+            Err(_) => Err(interrupted(format!("no data for {:?}", self.idle_timeout))),
         }
     }
 
@@ -119,9 +118,8 @@ impl Answer {
 
 /// The calls of one message, in order.
 ///
-/// `genai` fills gaps in a server's numbering with copies of the next call's beginning, and
-/// names nameless calls by number, the same ones in every message: copies go, and ids become
-/// unique.
+/// `genai` fills gaps in a server's numbering with partial copies of the next call, and gives calls without
+/// an id a number that repeats in every message. So copies are removed, and ids are made unique.
 fn tool_calls(calls: Vec<genai::chat::ToolCall>) -> Vec<ToolCall> {
     let mut unique: Vec<ToolCall> = Vec::new();
     for call in calls {

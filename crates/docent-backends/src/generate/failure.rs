@@ -1,9 +1,9 @@
-//! What went wrong with a call, sorted by what can be done about it.
+//! Why a call failed, sorted by what can be done about it.
 //!
-//! Servers echo keys and questions in their error messages, and HTTP errors hold URLs, so
-//! nothing is quoted: a message is made of the status, of codes known here, and of settings.
+//! Servers repeat keys and questions in their error messages, and HTTP errors contain URLs. So nothing is
+//! quoted: messages are made of the status, of error codes known here, and of names of settings.
 //!
-//! Invariant: no text that a server sent gets into an error.
+//! Invariant: an error never contains text sent by a server.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use crate::resilience::http::{connection_trouble, retry_after};
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: GenerateError,
-    /// The model takes no temperature but its own.
+    /// Whether the model rejects the temperature parameter.
     pub(super) blames_temperature: bool,
     retry_after: Option<Duration>,
 }
 
 impl Failure {
-    /// Nothing of the answer has come yet.
+    /// A failure before the first event of the answer.
     pub(super) fn before_answer(error: &genai::Error, model: &str) -> Self {
         if let Some(status) = Status::of(error) {
             return status.failure(model);
@@ -31,9 +31,9 @@ impl Failure {
         use genai::Error::*;
         match error {
             RequiresApiKey { .. } | NoAuthResolver { .. } | NoAuthData { .. } | Resolver { .. } => {
-                Self::refused("there is no API key for it")
+                Self::refused("the API key is missing")
             }
-            // What these say concerns the request or the settings; nothing was sent.
+            // These are about the request or the settings; nothing was sent.
             ChatReqHasNoMessages { .. }
             | LastChatMessageIsNotUser { .. }
             | MessageRoleNotSupported { .. }
@@ -41,12 +41,12 @@ impl Failure {
             | AdapterNotSupported { .. }
             | AdapterKindMismatch { .. }
             | ModelMapperFailed { .. }
-            | Internal(_) => Self::refused("the provider does not take such requests"),
+            | Internal(_) => Self::refused("the provider does not support this request"),
             error => Self::unavailable(reason(error)),
         }
     }
 
-    /// The answer broke off.
+    /// A failure after the first event of the answer.
     pub(super) fn within_answer(error: &genai::Error) -> GenerateError {
         GenerateError::Interrupted(reason(error))
     }
@@ -76,15 +76,15 @@ impl Transient for Failure {
     }
 
     fn open_circuit() -> Self {
-        Self::unavailable("it failed too often; it is left alone for a while")
+        Self::unavailable("circuit breaker open after repeated failures; retrying shortly")
     }
 
     fn timed_out() -> Self {
-        Self::unavailable("it took too long to begin")
+        Self::unavailable("timed out before the answer began")
     }
 }
 
-/// An HTTP status, or the same thing sent as an event.
+/// An HTTP error status, or an error sent as an event.
 struct Status {
     code: u16,
     retry_after: Option<Duration>,
@@ -114,29 +114,31 @@ impl Status {
 
     fn failure(self, model: &str) -> Failure {
         let code = self.code;
-        let mut failure = match (code, self.trouble()) {
+        let mut failure = match (code, self.error_code()) {
             (_, Some("insufficient_quota" | "billing_hard_limit_reached")) => {
-                Failure::refused(format!("the account's quota is used up ({code})"))
+                Failure::refused(format!("the account's quota is used up (HTTP {code})"))
             }
             (429, _) => GenerateError::RateLimited { retry_after: self.retry_after }.into(),
-            (408 | 409 | 425 | 500.., _) => Failure::unavailable(format!("the server answered {code}")),
+            (408 | 409 | 425 | 500.., _) => Failure::unavailable(format!("the server returned HTTP {code}")),
             (_, Some("context_length_exceeded")) => {
-                GenerateError::TooLong(format!("`{model}` did not accept it ({code})")).into()
+                GenerateError::TooLong(format!("`{model}` rejected it (HTTP {code})")).into()
             }
             (_, Some("content_filter" | "content_policy_violation")) => {
-                Failure::refused(format!("the provider's content filter stopped it ({code})"))
+                Failure::refused(format!("the provider's content filter blocked it (HTTP {code})"))
             }
             (404, _) | (_, Some("model_not_found")) => Failure::refused(format!(
-                "there is no model `{model}` at this address ({code}); check the model's name and the base URL"
+                "model `{model}` not found at this address (HTTP {code}); check the model name and the base URL"
             )),
-            (401, _) => Failure::refused("the API key was not accepted (401); check the key"),
-            (402, _) => Failure::refused("the provider wants to be paid first (402)"),
-            (403, _) => Failure::refused(format!("the API key may not use the model `{model}` (403)")),
-            (300..=399, _) => {
-                Failure::refused(format!("the server sent the call elsewhere ({code}); check the base URL"))
+            (401, _) => Failure::refused("the API key was rejected (HTTP 401); check the key"),
+            (402, _) => Failure::refused("the provider requires payment (HTTP 402)"),
+            (403, _) => {
+                Failure::refused(format!("the API key has no access to the model `{model}` (HTTP 403)"))
             }
+            (300..=399, _) => Failure::refused(format!(
+                "the server redirected the request (HTTP {code}); check the base URL"
+            )),
             _ => Failure::refused(format!(
-                "the server did not accept it ({code}); check the model's name and the base URL"
+                "the server rejected it (HTTP {code}); check the model name and the base URL"
             )),
         };
         failure.retry_after = self.retry_after;
@@ -144,8 +146,8 @@ impl Status {
         failure
     }
 
-    /// The server's name for the trouble.
-    fn trouble(&self) -> Option<&str> {
+    /// The server's error code.
+    fn error_code(&self) -> Option<&str> {
         let error = self.body.get("error").unwrap_or(&self.body);
         ["code", "type"].iter().find_map(|key| error.get(key)?.as_str())
     }
@@ -164,7 +166,7 @@ fn reason(error: &genai::Error) -> String {
             None => "the connection failed".to_owned(),
         },
         genai::Error::ChatResponse { .. } => "the server reported an error".to_owned(),
-        _ => "the server sent what is not valid JSON".to_owned(),
+        _ => "the server sent invalid JSON".to_owned(),
     }
 }
 
@@ -178,20 +180,20 @@ mod tests {
     }
 
     #[test]
-    fn statuses_become_advice() {
+    fn messages_name_what_to_check() {
         assert!(check(401, "").contains("check the key"));
-        assert!(check(404, "<html>").contains("no model `m` at this address"));
+        assert!(check(404, "<html>").contains("model `m` not found at this address"));
         assert!(
             check(400, r#"{"error": {"code": "context_length_exceeded"}}"#)
                 .contains("too long for the model")
         );
         assert!(check(429, r#"{"error": {"type": "insufficient_quota"}}"#).contains("quota is used up"));
         assert_eq!(check(429, ""), "the model is busy");
-        assert_eq!(check(503, ""), "the model is unavailable: the server answered 503");
+        assert_eq!(check(503, ""), "the model is unavailable: the server returned HTTP 503");
     }
 
     #[test]
-    fn nothing_a_server_says_is_repeated() {
+    fn errors_never_contain_text_from_the_server() {
         for code in 300..600 {
             let body =
                 r#"{"error": {"code": "sk-secret", "type": "sk-secret", "message": "sk-secret: question"}}"#;

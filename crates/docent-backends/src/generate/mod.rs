@@ -1,4 +1,4 @@
-//! Language models outside.
+//! Language models behind HTTP APIs.
 
 pub mod remote;
 mod address;

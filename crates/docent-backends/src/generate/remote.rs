@@ -1,9 +1,9 @@
-//! A model behind somebody's API: OpenAI, any provider `genai` knows, any compatible URL.
+//! A language model behind an API: OpenAI, any provider that `genai` supports, or any compatible URL.
 //!
-//! An attempt that fails before its first event is repeated; from then on the answer
-//! belongs to the caller and its failures do too.
+//! An attempt that fails before the first event is retried; later failures are returned to the caller as part
+//! of the stream.
 //!
-//! Invariant: neither the key nor the conversation gets into an error or a log.
+//! Invariant: errors and logs contain neither the key nor the conversation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -25,30 +25,30 @@ use super::failure::Failure;
 use super::request;
 use crate::resilience::{self, Breaker, BreakerState, Policy};
 
-/// Which model, where, and how patiently.
+/// Which model to use, its address, and timeouts.
 #[derive(Debug, Clone)]
 pub struct RemoteSettings {
-    /// A provider's name, such as `openai`, `anthropic`, `gemini`, `cohere`, `ollama`, `vllm`.
-    /// Without one it is what `base_url` speaks, which is OpenAI's protocol, or what the
-    /// model's name suggests, or OpenAI.
+    /// The name of the provider, such as `openai`, `anthropic`, `gemini`, `cohere`, `ollama`, `vllm`. If not
+    /// set: OpenAI's protocol if there is a `base_url`, otherwise the provider that the model's name
+    /// suggests, otherwise OpenAI.
     pub provider: Option<String>,
-    /// The model's name, as the provider calls it.
+    /// The provider's name of the model.
     pub model: String,
-    /// Where to find it, if not at the provider's own address.
+    /// The address of the API, if it is not the provider's own.
     pub base_url: Option<String>,
-    /// The key; servers on one's own machine need none. Without one the provider's own
-    /// environment variable is read, unless there is a `base_url`.
+    /// The API key; local servers need none. If not set, the provider's environment variable is read, unless
+    /// there is a `base_url`.
     pub api_key: Option<SecretString>,
-    /// How often to try; [`Policy::attempt_timeout`] bounds the wait for the first event.
+    /// Retries; [`Policy::attempt_timeout`] is the timeout for the first event.
     pub policy: Policy,
-    /// The longest wait for the first event, all attempts together.
+    /// Timeout for the first event, for all attempts together.
     pub start_timeout: Duration,
-    /// The longest pause between two events.
+    /// Maximum time between two events.
     pub idle_timeout: Duration,
 }
 
 impl RemoteSettings {
-    /// The named model at OpenAI, with the usual patience.
+    /// The named model at OpenAI, with default timeouts and retries.
     pub fn new(model: impl Into<String>) -> Self {
         Self {
             provider: None,
@@ -69,15 +69,15 @@ pub struct RemoteGenerator {
     client: Client,
     target: ModelIden,
     breaker: Breaker,
-    /// Some models take no temperature but their own. They say so once; see [`Self::attempt`].
+    /// Whether the model has rejected the temperature parameter; see [`Self::attempt`].
     fixed_temperature: AtomicBool,
 }
 
-/// An answer that has begun.
+/// A stream and its first event.
 type Begun = (ChatStream, ChatStreamEvent);
 
 impl RemoteGenerator {
-    /// Checks the settings; nothing is sent.
+    /// Validates the settings; does not connect.
     pub fn new(settings: RemoteSettings) -> Result<Self, GenerateError> {
         let address = Address::find(&settings)?;
         let key = settings.api_key.clone().filter(|key| !key.expose_secret().trim().is_empty());
@@ -85,14 +85,14 @@ impl RemoteGenerator {
             .as_ref()
             .is_some_and(|key| !key.expose_secret().trim().bytes().all(|byte| byte.is_ascii_graphic()))
         {
-            return Err(GenerateError::Refused("the API key holds characters no key has".to_owned()));
+            return Err(GenerateError::Refused("the API key contains invalid characters".to_owned()));
         }
         let mut builder = Client::builder();
         if let Some(endpoint) = &address.endpoint {
             builder = builder.append_provider_config(address.kind, Endpoint::from_owned(endpoint.as_str()));
         }
         let keyless = address.url_without_key();
-        // The key is taken out of its box for each call, and only then.
+        // The key is exposed only here, for each call.
         builder = builder.with_auth_resolver_fn(
             move |_: ModelIden| -> Result<Option<AuthData>, genai::resolver::Error> {
                 Ok(match (&key, &keyless) {
@@ -104,9 +104,9 @@ impl RemoteGenerator {
                 })
             },
         );
-        let client = builder.build().map_err(|_| {
-            GenerateError::Refused("this system offers no way to make HTTPS calls".to_owned())
-        })?;
+        let client = builder
+            .build()
+            .map_err(|_| GenerateError::Refused("cannot set up the HTTP client".to_owned()))?;
         Ok(Self {
             target: ModelIden::new(address.kind, settings.model.as_str()),
             client,
@@ -116,13 +116,13 @@ impl RemoteGenerator {
         })
     }
 
-    /// Whether the model is called at all at the moment.
+    /// The state of the circuit breaker.
     pub fn breaker(&self) -> BreakerState {
         self.breaker.state()
     }
 
-    /// One attempt, up to the first event. A model that refuses the temperature is asked
-    /// again at once without one, and from then on always.
+    /// One attempt, up to the first event. If the model rejects the temperature, the request is repeated
+    /// without it, and later requests omit it, too.
     async fn attempt(&self, request: &GenerateRequest) -> Result<Begun, Failure> {
         let with_temperature = !self.fixed_temperature.load(Ordering::Relaxed);
         match self.begin(request, with_temperature).await {
@@ -144,13 +144,13 @@ impl RemoteGenerator {
         let started = self.client.exec_chat_stream(&self.target, chat, Some(&options)).await;
         let mut stream = started.map_err(failure)?.stream;
         loop {
-            // `genai` logs what servers send, and refusals may quote keys and questions.
+            // `genai` logs what servers send, and error messages may quote keys and questions.
             match stream.next().with_subscriber(NoSubscriber::default()).await {
-                // The request has not even been sent at `Start`.
+                // `Start` comes before the request is sent.
                 Some(Ok(ChatStreamEvent::Start | ChatStreamEvent::Heartbeat)) => {}
                 Some(Ok(event)) => return Ok((stream, event)),
                 Some(Err(error)) => return Err(failure(error)),
-                None => return Err(Failure::unavailable("its answer was not in the expected format")),
+                None => return Err(Failure::unavailable("its response was not in the expected format")),
             }
         }
     }

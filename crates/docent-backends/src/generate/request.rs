@@ -1,6 +1,6 @@
-//! A request in Docent's words → the same request in `genai`'s.
+//! Converts Docent's requests to those of `genai`.
 //!
-//! Invariant: messages keep their order, and a tool's result keeps the call it answers.
+//! Invariant: messages keep their order, and a tool result keeps the id of its call.
 
 use docent_core::generate::{GenerateRequest, Message, Role};
 use genai::chat::{
@@ -26,7 +26,7 @@ pub(super) fn chat(request: &GenerateRequest) -> ChatRequest {
 pub(super) fn options(request: &GenerateRequest, with_temperature: bool) -> ChatOptions {
     let mut options = ChatOptions::default().with_capture_usage(true).with_capture_tool_calls(true);
     if with_temperature {
-        // 0.1 must not travel as 0.10000000149011612.
+        // Avoid sending 0.1 as 0.10000000149011612.
         options = options.with_temperature((f64::from(request.temperature) * 1e4).round() / 1e4);
     }
     if let Some(most) = request.max_output_tokens {
@@ -38,9 +38,9 @@ pub(super) fn options(request: &GenerateRequest, with_temperature: bool) -> Chat
     options
 }
 
-/// `genai` reads `-high`, `-max` and the like at the end of a name as a wish for reasoning and
-/// cuts it off. A compatible server may have a model of just that name; a budget, which
-/// OpenAI's protocol cannot carry, keeps the name whole and adds nothing.
+/// `genai` interprets `-high`, `-max` and the like at the end of a name as a reasoning effort and removes it.
+/// But a compatible server may have a model of exactly that name. Setting a budget, which OpenAI's protocol
+/// does not support, keeps the name and adds nothing to the request.
 pub(super) fn keep_model_name(options: ChatOptions, model: &str) -> ChatOptions {
     match ReasoningEffort::from_model_name(model) {
         (Some(_), _) => options.with_reasoning_effort(ReasoningEffort::Budget(0)),
@@ -55,7 +55,7 @@ fn chat_message(message: &Message, all: &[Message]) -> ChatMessage {
         Role::Assistant => {
             let text = (!message.content.is_empty()).then(|| ContentPart::Text(message.content.clone()));
             let calls = message.tool_calls.iter().map(|call| {
-                // What was not JSON goes back as the text it was.
+                // Arguments that are not JSON are sent back as text.
                 let arguments = serde_json::from_str(&call.arguments)
                     .unwrap_or_else(|_| Value::String(call.arguments.clone()));
                 ContentPart::ToolCall(ToolCall {

@@ -1,6 +1,6 @@
-//! Where chunks are kept: in a folder, or on a Qdrant server.
+//! Where chunks are stored: in a folder, or on a Qdrant server.
 
 pub mod embedded;
-pub mod parts;
+pub mod contents;
 pub mod qdrant;
-pub mod shelf;
+pub mod target;

@@ -1,31 +1,31 @@
-//! What changed between two generations of a book.
+//! Compares two generations of a book.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use docent_core::chunk::Chunk;
-use docent_core::document::Document;
+use docent_parse::document::Document;
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::index::parts::PageRecord;
+use crate::index::contents::PageRecord;
 
-/// How many things came, changed, went and stayed.
+/// How many pages or sections were added, changed, removed and unchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Changes {
     /// New in this generation.
     pub added: usize,
-    /// Still there, with other words.
+    /// Present in both generations, with different content.
     pub changed: usize,
     /// No longer there.
     pub removed: usize,
-    /// As before.
+    /// Identical in both generations.
     pub unchanged: usize,
 }
 
-/// A page that is not as it was.
+/// A page that differs between two generations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PageChange {
-    /// Its id.
+    /// The page's id.
     pub page: String,
     /// What happened to it.
     pub change: Change,
@@ -37,7 +37,7 @@ pub struct PageChange {
 pub enum Change {
     /// It is new.
     Added,
-    /// It has other words.
+    /// Its content changed.
     Changed,
     /// It is gone.
     Removed,
@@ -65,7 +65,8 @@ pub fn page_record(book: &str, document: &Document, chunks: &[Chunk]) -> PageRec
     }
 }
 
-/// Its anchor, which stays when sections before it come and go; its place when it has none.
+/// The section's anchor, which stays the same when sections before it are added or removed; its position
+/// if it has no anchor.
 fn section_name(document: &Document, chunk: &Chunk) -> String {
     let section = document.sections.get(chunk.section as usize);
     match section.and_then(|section| section.heading.as_ref()?.anchor.as_deref()) {
@@ -81,7 +82,7 @@ pub fn pages(before: &[PageRecord], after: &[PageRecord]) -> Changes {
     compare(&old, &new)
 }
 
-/// The pages that are not as they were, in the order of the book; those that went come last.
+/// The pages that changed, in the order of the book; removed pages come last.
 pub fn changed_pages(before: &[PageRecord], after: &[PageRecord]) -> Vec<PageChange> {
     let old: HashMap<_, _> = before.iter().map(|page| (&page.id, page)).collect();
     let new: HashSet<_> = after.iter().map(|page| &page.id).collect();

@@ -1,9 +1,10 @@
-//! Vectors made by an ingest that has not published yet.
+//! The journal: vectors made by an ingest that has not published yet.
 //!
-//! Each vector is appended with the key of the text it was made from and a checksum, and
-//! the file is synced batch by batch. The next ingest reads what is whole and goes on.
+//! Each vector is appended with the key of its text and a checksum, and the file is synced after every
+//! batch. The next ingest reads all intact records and resumes from there.
 //!
-//! Invariant: what [`Journal::append`] returned for is never embedded again.
+//! Invariant: once [`Journal::append`] has returned, its vectors are never embedded again, unless the disk
+//! becomes full before they are published.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -13,7 +14,11 @@ use std::path::Path;
 use docent_core::embed::Vector;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::index::parts::Key;
+use crate::failpoint;
+use crate::index::contents::Key;
+
+/// Minimum number of bytes that [`give_space_back`] frees, if the journal is that large.
+const LEAST_GIVEN_BACK: u64 = 4 << 20;
 
 /// A file of keyed vectors.
 #[derive(Debug)]
@@ -24,11 +29,11 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens or creates the journal and reads what is whole; a torn end is cut off.
+    /// Opens or creates the journal and reads all intact records; an incomplete end is truncated.
     pub fn open(path: &Path, width: usize) -> io::Result<Self> {
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
         let mut bytes = Vec::new();
-        // A journal that is no regular file holds nothing to resume from.
+        // Only a regular file can be resumed from (not /dev/full, which tests use).
         if file.metadata()?.is_file() {
             file.read_to_end(&mut bytes)?;
         }
@@ -47,14 +52,23 @@ impl Journal {
         Ok(Self { file, width, vectors })
     }
 
-    /// The vectors found at opening.
+    /// The vectors read when the journal was opened.
     pub fn vectors(&self) -> &HashMap<Key, Vector> {
         &self.vectors
     }
 
-    /// The same, to keep; the journal holds them no longer.
+    /// Like [`Journal::vectors`], but moves them out of the journal.
     pub fn take_vectors(&mut self) -> HashMap<Key, Vector> {
         std::mem::take(&mut self.vectors)
+    }
+
+    /// Discards the vectors read when the journal was opened.
+    pub fn clear(&mut self) -> io::Result<()> {
+        if self.vectors.is_empty() {
+            return Ok(());
+        }
+        self.vectors.clear();
+        self.file.set_len(0)
     }
 
     /// Writes vectors so that they survive a crash.
@@ -63,8 +77,27 @@ impl Journal {
         for (key, vector) in vectors {
             encode(*key, vector, &mut bytes);
         }
+        failpoint::reach("journal.write")?;
         self.file.write_all(&bytes)?;
-        self.file.sync_data()
+        failpoint::reach("journal.sync")?;
+        self.file.sync_data()?;
+        failpoint::reach("journal.synced")
+    }
+}
+
+/// Shortens the journal of an ingest that filled the disk, so that other programs can write again. The rest
+/// can still be resumed from; a small journal is removed.
+pub fn give_space_back(path: &Path, width: usize) -> io::Result<()> {
+    let length = match std::fs::metadata(path) {
+        Ok(file) => file.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let record = record_length(width) as u64;
+    let kept = length.saturating_sub((length / 16).max(LEAST_GIVEN_BACK)) / record * record;
+    match kept {
+        0 => std::fs::remove_file(path),
+        kept => OpenOptions::new().write(true).open(path)?.set_len(kept),
     }
 }
 
@@ -96,7 +129,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_appended_is_found_again_and_a_torn_end_is_cut_off() {
+    fn give_space_back_shortens_the_journal_and_keeps_the_rest_usable() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        give_space_back(&path, 2).unwrap();
+        let entries: Vec<_> = (0..200_000).map(|key| (key, vec![0.5, 0.25])).collect();
+        Journal::open(&path, 2).unwrap().append(&entries).unwrap();
+        give_space_back(&path, 2).unwrap();
+        let left = Journal::open(&path, 2).unwrap().vectors().len() as u64;
+        assert_eq!(left, 200_000 - LEAST_GIVEN_BACK / 32);
+        give_space_back(&path, 2).unwrap();
+        assert!(!path.exists(), "too small to be worth keeping");
+    }
+
+    #[test]
+    fn appended_vectors_are_read_back_and_an_incomplete_end_is_truncated() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let entries = [(1, vec![0.5, 0.25]), (2, vec![1.0, -1.0])];

@@ -1,4 +1,4 @@
-//! Folders with the tiny models of `tests/fixtures/onnx`, for tests.
+//! Folders with the small models of `tests/fixtures/onnx`, for tests.
 
 use std::path::{Path, PathBuf};
 
@@ -6,14 +6,14 @@ use tempfile::TempDir;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/onnx");
 
-/// A folder that goes when it is dropped.
+/// A folder that is removed when it is dropped.
 pub(crate) struct Made {
     root: TempDir,
     name: String,
 }
 
 impl Made {
-    /// A folder of this name with a graph as `model.onnx` and the tokenizer.
+    /// A folder of this name with a graph as `model.onnx` and a tokenizer.
     pub(crate) fn new(name: &str, graph: &str) -> Self {
         let made = Self { root: tempfile::tempdir().unwrap(), name: name.to_owned() };
         std::fs::create_dir(made.path()).unwrap();
@@ -24,7 +24,7 @@ impl Made {
         self.root.path().join(&self.name)
     }
 
-    /// Puts a fixture into the folder under another name.
+    /// Copies a fixture into the folder under another name.
     pub(crate) fn copy(self, fixture: &str, name: &str) -> Self {
         self.with(name, std::fs::read(fixture_path(fixture)).unwrap())
     }

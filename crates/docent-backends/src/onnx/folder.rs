@@ -1,7 +1,6 @@
-//! A model in a folder, as the tools of its makers write it: the graph, the tokenizer, and
-//! what their configuration files say.
+//! A model in a folder, as exported by common tools: the graph, the tokenizer and configuration files.
 //!
-//! Invariant: what a folder lacks is named in the error; what it says wrongly is one too.
+//! Invariant: a missing or invalid file is an error that names the file.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::options;
 
-/// Where a graph may lie, the most exact first.
+/// Possible paths of the graph, the most precise model first.
 const GRAPHS: [&str; 10] = [
     "model.onnx",
     "onnx/model.onnx",
@@ -26,7 +25,7 @@ const GRAPHS: [&str; 10] = [
     "onnx/model_qint8_arm64.onnx",
 ];
 
-/// Longer texts are cut: no passage and no question is.
+/// Maximum input in tokens; passages and questions are shorter.
 const MOST_TOKENS: usize = 512;
 
 /// A folder with a model.
@@ -35,7 +34,7 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// The folder, if it is one.
+    /// Opens a folder; an error if it does not exist.
     pub(crate) fn open(root: &Path) -> Result<Self, String> {
         match root.is_dir() {
             true => Ok(Self { root: root.to_owned() }),
@@ -43,20 +42,20 @@ impl Folder {
         }
     }
 
-    /// What the folder is called.
+    /// The name of the folder.
     pub(crate) fn name(&self) -> String {
         let root = self.root.canonicalize().unwrap_or_else(|_| self.root.clone());
         root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// What its makers called the model, or else the folder.
+    /// The name of the model in its configuration, or else that of the folder.
     pub(crate) fn model_name(&self) -> Result<String, String> {
         let config = self.json("config.json")?.unwrap_or_default();
         let given = config["_name_or_path"].as_str().filter(|name| !name.is_empty());
         Ok(given.map_or_else(|| self.name(), str::to_owned))
     }
 
-    /// The graph, and a sum over all that it is made of.
+    /// The graph, and a hash of all its files.
     pub(crate) fn graph(&self) -> Result<(Model, u64), String> {
         let path = GRAPHS.iter().map(|name| self.root.join(name)).find(|path| path.is_file());
         let path =
@@ -64,7 +63,7 @@ impl Folder {
         let bytes = read(&path)?;
         let mut sum = xxh3_64(&bytes);
         let mut options = options();
-        // Large models keep their weights beside the graph.
+        // Large models store their weights in a separate file.
         for end in ["_data", ".data"] {
             let data = PathBuf::from(format!("{}{end}", path.display()));
             if let Some(name) = data.file_name().and_then(|name| name.to_str()).filter(|_| data.is_file()) {
@@ -79,7 +78,7 @@ impl Folder {
         Ok((model, sum))
     }
 
-    /// The tokenizer, which cuts at what the model reads, and a sum of its file.
+    /// The tokenizer, set to truncate at the model's input limit; a hash of its file; and the limit.
     pub(crate) fn tokenizer(&self) -> Result<(Tokenizer, u64, usize), String> {
         let path = self.root.join("tokenizer.json");
         if !path.is_file() {
@@ -95,18 +94,18 @@ impl Folder {
         Ok((tokenizer, xxh3_64(&bytes), most))
     }
 
-    /// The longest text the model reads, by the most careful of its files.
+    /// The model's input limit: the lowest one in its files.
     fn most_tokens(&self) -> Result<usize, String> {
         let own = self.json("sentence_bert_config.json")?.unwrap_or_default();
         let tokenizer = self.json("tokenizer_config.json")?.unwrap_or_default();
         let config = self.json("config.json")?.unwrap_or_default();
-        // Two positions of this family are not for tokens.
+        // These families reserve two positions.
         let family = config["model_type"].as_str().unwrap_or_default();
         let reserved =
             if ["roberta", "mpnet", "camembert"].iter().any(|name| family.contains(name)) { 2 } else { 0 };
         let said = [
             own["max_seq_length"].as_f64(),
-            // Some say a number with thirty digits and mean none.
+            // Some files contain a number of thirty digits, which means no limit.
             tokenizer["model_max_length"].as_f64(),
             config["max_position_embeddings"].as_f64().map(|most| most - f64::from(reserved)),
         ];
@@ -114,7 +113,7 @@ impl Folder {
         Ok(least.max(8.0) as usize)
     }
 
-    /// A configuration file; none if it is not there.
+    /// A configuration file; `None` if it does not exist.
     pub(crate) fn json(&self, name: &str) -> Result<Option<Value>, String> {
         let path = self.root.join(name);
         if !path.is_file() {

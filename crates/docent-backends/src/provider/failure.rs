@@ -1,9 +1,9 @@
-//! What went wrong with a call, sorted by what can be done about it.
+//! Why a call failed, sorted by what can be done about it.
 //!
-//! Servers echo keys and questions in their error messages, and HTTP errors hold URLs, so
-//! nothing is quoted: a message is made of the status, of codes known here, and of settings.
+//! Servers repeat keys and questions in their error messages, and HTTP errors contain URLs. So nothing is
+//! quoted: messages are made of the status, of error codes known here, and of names of settings.
 //!
-//! Invariant: no text that a server sent gets into a failure.
+//! Invariant: a failure never contains text sent by a server.
 
 use std::fmt;
 use std::time::Duration;
@@ -30,26 +30,26 @@ impl Failure {
         Self { message: message.into(), transient: true, busy: false, retry_after: None }
     }
 
-    /// Something has to be set right first.
+    /// The call will not succeed until the configuration is fixed.
     pub(crate) fn refused(message: impl Into<String>) -> Self {
         Self { transient: false, ..Self::unavailable(message) }
     }
 
-    /// The answer is not what the protocol says.
+    /// The response does not follow the protocol.
     pub(crate) fn unreadable() -> Self {
-        Self::unavailable("its answer was not in the expected format")
+        Self::unavailable("its response was not in the expected format")
     }
 
-    /// Says whose failure it is.
+    /// Adds the name of the provider to the message.
     pub(super) fn of(self, who: &str) -> Self {
         Self { message: format!("{who}: {}", self.message), ..self }
     }
 
-    pub(super) fn after(self, wish: Option<Duration>) -> Self {
-        Self { retry_after: wish, ..self }
+    pub(super) fn after(self, retry_after: Option<Duration>) -> Self {
+        Self { retry_after, ..self }
     }
 
-    /// A busy provider that does not say how long is given this much time.
+    /// Sets the delay for a busy provider that did not send `Retry-After`.
     pub(super) fn or_wait(self, when_busy: Option<Duration>) -> Self {
         let retry_after = self.retry_after.or(when_busy.filter(|_| self.busy));
         Self { retry_after, ..self }
@@ -84,43 +84,44 @@ impl Transient for Failure {
     }
 
     fn open_circuit() -> Self {
-        Self::unavailable("it failed too often; it is left alone for a while")
+        Self::unavailable("circuit breaker open after repeated failures; retrying shortly")
     }
 
     fn timed_out() -> Self {
-        Self::unavailable("it took too long")
+        Self::unavailable("the request timed out")
     }
 }
 
-/// What a status other than success means.
+/// The failure for an HTTP error status.
 pub(super) fn of_status(code: u16, body: &[u8], contact: &Contact, model: &str) -> Failure {
     let Contact { section, key_variable, who, .. } = contact;
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let settings = format!("check {section}.model and {section}.base_url");
     match code {
         402 | 429 if is_used_up(&body) => Failure::refused(format!(
-            "the account's quota is used up ({code}); see the provider's page about it"
+            "the account's quota is used up (HTTP {code}); check your plan with the provider"
         )),
-        429 => Failure { busy: true, ..Failure::unavailable("it takes no more calls for now (429)") },
-        408 | 409 | 425 | 500.. => Failure::unavailable(format!("the server answered {code}")),
-        401 => Failure::refused(format!("the API key was not accepted (401); check {key_variable}")),
-        402 => Failure::refused("the provider wants to be paid first (402)"),
-        403 => Failure::refused(format!("the API key may not use this model (403); check {key_variable}")),
+        429 => Failure { busy: true, ..Failure::unavailable("rate limit exceeded (HTTP 429)") },
+        408 | 409 | 425 | 500.. => Failure::unavailable(format!("the server returned HTTP {code}")),
+        401 => Failure::refused(format!("the API key was rejected (HTTP 401); check {key_variable}")),
+        402 => Failure::refused("the provider requires payment (HTTP 402)"),
+        403 => Failure::refused(format!(
+            "the API key has no access to this model (HTTP 403); check {key_variable}"
+        )),
         404 if *who == "Ollama" => Failure::refused(format!(
-            "it does not have this model (404); run `ollama pull {model}`, or {settings}"
+            "the model is not installed (HTTP 404); run `ollama pull {model}`, or {settings}"
         )),
-        404 => Failure::refused(format!("there is no such model at this address (404); {settings}")),
-        413 => Failure::refused(format!(
-            "so many texts at once are too much for it (413); lower {section}.batch_size"
+        404 => Failure::refused(format!("model not found at this address (HTTP 404); {settings}")),
+        413 => Failure::refused(format!("the batch is too large (HTTP 413); lower {section}.batch_size")),
+        300..=399 => Failure::refused(format!(
+            "the server redirected the request (HTTP {code}); check {section}.base_url"
         )),
-        300..=399 => {
-            Failure::refused(format!("the server sent the call elsewhere ({code}); check {section}.base_url"))
-        }
-        _ => Failure::refused(format!("the server did not accept the request ({code}); {settings}")),
+        _ => Failure::refused(format!("the server rejected the request (HTTP {code}); {settings}")),
     }
 }
 
-/// Whether waiting a little will not help. OpenAI has a code for it, Cohere says it in words.
+/// Whether the quota is used up, so that a retry is pointless. OpenAI has a code for it, Cohere only a
+/// message.
 fn is_used_up(body: &Value) -> bool {
     let error = body.get("error").unwrap_or(body);
     let says = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_become_advice() {
+    fn messages_name_the_setting_to_check() {
         assert!(check(401, "").message.ends_with("check COHERE_API_KEY"));
         assert!(check(404, "<html>").message.contains("embedder.model"));
         assert!(of_status(404, b"", &contact("Ollama"), "m").message.contains("ollama pull m"));
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_pass_is_tried_again() {
+    fn only_transient_failures_are_retried() {
         for code in [408, 429, 500, 502, 503, 504] {
             assert!(check(code, "").transient, "{code}");
         }
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_provider_is_given_time_only_when_it_does_not_say_how_much() {
+    fn the_delay_for_a_busy_provider_applies_only_without_retry_after() {
         let (short, long) = (Some(Duration::from_secs(1)), Some(Duration::from_secs(30)));
         assert_eq!(check(429, "").or_wait(long).retry_after, long);
         assert_eq!(check(429, "").after(short).or_wait(long).retry_after, short);
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_a_server_says_is_repeated() {
+    fn failures_never_contain_text_from_the_server() {
         for code in 300..600 {
             let body = r#"{"error": {"code": "sk-secret", "message": "sk-secret: question"}, "message": "sk-secret"}"#;
             let message = check(code, body).message;

@@ -1,6 +1,6 @@
-//! Cohere's rerank API, and servers that speak like it.
+//! Cohere's rerank API, and compatible servers.
 //!
-//! Invariant: every passage has its own score, in 0–1; what a server sends instead is an error.
+//! Invariant: every passage gets a score between 0 and 1; any other response is an error.
 
 use async_trait::async_trait;
 use docent_core::rerank::{RerankError, Reranker};
@@ -8,31 +8,31 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::provider::{Contact, Failure, Patience, Provider, base_url};
+use crate::provider::{CallPolicy, Contact, Failure, Provider, base_url};
 
-/// Where Cohere is when nothing else is set.
+/// Cohere's default address.
 const HOME: &str = "https://api.cohere.com";
 
-/// The most passages of one call.
+/// Maximum number of passages per call.
 pub const MOST_PASSAGES: usize = 1000;
 
-/// Which model, where, and how patiently.
+/// Which model to use, its address, and timeouts.
 #[derive(Debug, Clone)]
 pub struct CohereRerankerSettings {
     /// The model's name.
     pub model: String,
-    /// Where to find it, if not at Cohere.
+    /// The address of the API, if it is not Cohere's own.
     pub base_url: Option<String>,
-    /// The key; Cohere needs one.
+    /// The API key; Cohere requires one.
     pub api_key: Option<SecretString>,
-    /// A reader waits for it.
-    pub patience: Patience,
+    /// Timeouts and retries.
+    pub call_policy: CallPolicy,
 }
 
 impl CohereRerankerSettings {
-    /// A model at Cohere, with a reader's patience.
+    /// A model at Cohere, with timeouts for a waiting user.
     pub fn new(model: impl Into<String>) -> Self {
-        Self { model: model.into(), base_url: None, api_key: None, patience: Patience::of_a_reader() }
+        Self { model: model.into(), base_url: None, api_key: None, call_policy: CallPolicy::interactive() }
     }
 }
 
@@ -45,7 +45,7 @@ pub struct CohereReranker {
 }
 
 impl CohereReranker {
-    /// Checks the settings; nothing is sent.
+    /// Validates the settings; does not connect.
     pub fn new(settings: CohereRerankerSettings) -> Result<Self, RerankError> {
         let own = settings.base_url.as_deref().map(str::trim).filter(|url| !url.is_empty());
         let (base, query) = base_url(own.unwrap_or(HOME), &["/rerank", "/v1", "/v2"])?;
@@ -58,13 +58,13 @@ impl CohereReranker {
     }
 
     async fn judge(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, Failure> {
-        let CohereRerankerSettings { model, patience, .. } = &self.settings;
+        let CohereRerankerSettings { model, call_policy, .. } = &self.settings;
         let mut scores = Vec::with_capacity(passages.len());
         for passages in passages.chunks(MOST_PASSAGES) {
             let body =
                 json!({"model": model, "query": query, "documents": passages, "top_n": passages.len()});
             let read = |answer: &[u8]| in_order(answer, passages.len());
-            scores.extend(self.provider.post("/v2/rerank", model, &body, patience, read).await?);
+            scores.extend(self.provider.post("/v2/rerank", model, &body, call_policy, read).await?);
         }
         Ok(scores)
     }
@@ -81,7 +81,7 @@ struct Judged {
     relevance_score: f32,
 }
 
-/// The scores in the order of the passages; they come best first.
+/// The scores in the order of the passages; the response has the best first.
 fn in_order(answer: &[u8], passages: usize) -> Result<Vec<f32>, Failure> {
     let Answer { results } = serde_json::from_slice(answer).map_err(|_| Failure::unreadable())?;
     let mut scores = vec![f32::NAN; passages];
@@ -89,7 +89,7 @@ fn in_order(answer: &[u8], passages: usize) -> Result<Vec<f32>, Failure> {
         *scores.get_mut(index).ok_or_else(Failure::unreadable)? = relevance_score.clamp(0.0, 1.0);
     }
     match scores.iter().any(|score| score.is_nan()) {
-        true => Err(Failure::unavailable("it did not judge every passage")),
+        true => Err(Failure::unavailable("it did not score every passage")),
         false => Ok(scores),
     }
 }
@@ -102,7 +102,7 @@ impl Reranker for CohereReranker {
 
     async fn rerank(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, RerankError> {
         self.judge(query, passages).await.map_err(|failure| {
-            tracing::warn!(reranker = self.name, %failure, "not reranked: the order stays as it was");
+            tracing::warn!(reranker = self.name, %failure, "reranking failed; keeping the original order");
             failure.into()
         })
     }
@@ -122,7 +122,7 @@ mod tests {
         settings.base_url = Some(format!("{}/v2", server.url()));
         settings.api_key = Some("sk-secret".into());
         let short = Duration::from_millis(5);
-        settings.patience.policy = Policy { first_delay: short, max_delay: short, ..Policy::default() };
+        settings.call_policy.policy = Policy { first_delay: short, max_delay: short, ..Policy::default() };
         (server, CohereReranker::new(settings).unwrap())
     }
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_passages_are_judged_in_several_calls() {
+    async fn many_passages_are_split_into_several_calls() {
         let (server, reranker) = reranker(vec![], Act::Answer).await;
         let passages = vec!["a node"; 1001];
         assert_eq!(reranker.rerank("node", &passages).await.unwrap().len(), 1001);
@@ -147,19 +147,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_may_pass_is_tried_again() {
+    async fn transient_failures_are_retried() {
         let (server, reranker) = reranker(vec![Act::Busy(429, 0), Act::Truncated], Act::Answer).await;
         reranker.rerank("node", &["a node"]).await.unwrap();
         assert_eq!(server.requests().len(), 3);
     }
 
     #[tokio::test]
-    async fn an_error_says_what_to_check_and_keeps_secrets() {
+    async fn errors_name_the_setting_to_check_and_contain_no_secrets() {
         for (act, message) in [
             (Act::Status(401), "check COHERE_API_KEY"),
             (Act::Status(404), "check reranker.model and reranker.base_url"),
-            (Act::Status(500), "the server answered 500"),
-            (Act::TooFew, "it did not judge every passage"),
+            (Act::Status(500), "the server returned HTTP 500"),
+            (Act::TooFew, "it did not score every passage"),
             (Act::Null, "not in the expected format"),
         ] {
             let (_server, reranker) = reranker(vec![], act).await;

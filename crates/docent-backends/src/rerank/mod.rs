@@ -1,4 +1,4 @@
-//! Rerankers: those that read question and passage together.
+//! Rerankers: models that read the question and a passage together and reorder the passages.
 
 pub mod cohere;
 pub mod onnx;

@@ -1,7 +1,7 @@
-//! Any cross-encoder in a folder: a model that reads question and passage as one text.
+//! Cross-encoders in a folder: models that read question and passage as one text.
 //!
-//! Invariant: a score is a probability. Models with one output are read through a sigmoid,
-//! models with two through a softmax whose second is "yes".
+//! Invariant: a score is a probability: the sigmoid of the output for models with one output, or the softmax
+//! of the second output ("yes") for models with two.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ struct Shared {
 }
 
 impl OnnxReranker {
-    /// The model in a folder: `model.onnx` or `onnx/model.onnx`, and `tokenizer.json`.
+    /// Loads a model from a folder: `model.onnx` or `onnx/model.onnx`, and `tokenizer.json`.
     pub fn from_folder(folder: &Path) -> Result<Self, RerankError> {
         Self::read(folder).map_err(RerankError::Unusable)
     }
@@ -43,7 +43,7 @@ impl OnnxReranker {
             tokenizer,
             graph: Graph::new(model, &["logits"])?,
         };
-        // A model of the wrong kind is noticed here, not by the first reader.
+        // Detect a model of the wrong kind now, not with the first question.
         shared.score("question", "passage", &Arc::new(ThreadPool::with_num_threads(1)))?;
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -56,15 +56,15 @@ impl Shared {
         let logits = self.graph.run(&encoding, pool)?;
         let score = match (logits.shape(), logits.to_vec().as_slice()) {
             ([1] | [1, 1], [yes]) => sigmoid(*yes),
-            // A softmax of two is a sigmoid of their difference.
+            // The softmax of two values is the sigmoid of their difference.
             ([1, 2], [no, yes]) => sigmoid(yes - no),
             (shape, _) => {
                 return Err(format!(
-                    "the model's output has the shape {shape:?}; a cross-encoder gives one or two numbers"
+                    "the model's output has the shape {shape:?}; a cross-encoder returns one or two numbers"
                 ));
             }
         };
-        if score.is_nan() { Err("the model gave no number".to_owned()) } else { Ok(score) }
+        if score.is_nan() { Err("the model returned NaN".to_owned()) } else { Ok(score) }
     }
 }
 
@@ -85,8 +85,8 @@ impl Reranker for OnnxReranker {
         };
         let judged = Workers::shared().run(Urgency::Question, passages.iter().map(task).collect()).await;
         judged.map_err(|error| {
-            tracing::warn!(reranker = self.shared.name, error, "not reranked: the order stays as it was");
-            RerankError::Unusable(error)
+            tracing::warn!(reranker = self.shared.name, %error, "reranking failed; keeping the original order");
+            RerankError::Unusable(error.to_string())
         })
     }
 }
@@ -112,15 +112,15 @@ mod tests {
     #[tokio::test]
     async fn a_score_is_the_probability_of_yes() {
         for graph in ["cross_encoder.onnx", "two_labels.onnx"] {
-            // Both share three words with the question, less two: a logit of 1.
+            // The test model's logit is the number of shared words minus two, here 1.
             let scores = read(graph).unwrap().rerank("a node is", &["a node is", "is a node"]).await.unwrap();
             assert!(scores.iter().all(|score| (score - 0.731_058_6).abs() < 1e-5), "{graph}: {scores:?}");
         }
     }
 
     #[test]
-    fn a_model_of_another_kind_is_refused() {
-        assert!(read("tokens.onnx").err().unwrap().contains("a cross-encoder gives one or two numbers"));
+    fn other_kinds_of_models_are_rejected() {
+        assert!(read("tokens.onnx").err().unwrap().contains("a cross-encoder returns one or two numbers"));
         assert!(read("unknown_operator.onnx").err().unwrap().contains("cannot be run here"));
     }
 }

@@ -1,9 +1,9 @@
-//! The circuit breaker: a service that keeps failing is left alone for a while.
+//! The circuit breaker: a service that keeps failing is not called for a while.
 //!
-//! Five failures in a row open the circuit; half a minute later one call may try, and its
-//! outcome closes the circuit or opens it again.
+//! Five consecutive failures open the circuit. Half a minute later one trial call is allowed, and its outcome
+//! closes the circuit or opens it again.
 //!
-//! Invariant: while the circuit is half open, at most one call is under way.
+//! Invariant: while the circuit is half open, at most one call is in progress.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-/// Failures in a row that open the circuit.
+/// Number of consecutive failures that open the circuit.
 const FAILURES: u32 = 5;
 
-/// How long it stays open before a trial.
+/// How long the circuit stays open before a trial call.
 const OPEN_FOR: Duration = Duration::from_secs(30);
 
-/// Watches one service. Clones watch together.
+/// The circuit breaker of one service. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Breaker {
     shared: Arc<Shared>,
@@ -36,25 +36,25 @@ enum Phase {
     Trial,
 }
 
-/// What a breaker lets through.
+/// The state of a circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakerState {
-    /// Everything.
+    /// All calls are allowed.
     Closed,
-    /// Nothing.
+    /// No calls are allowed.
     Open,
-    /// One call, to see whether the service has recovered.
+    /// One trial call is allowed, to see whether the service has recovered.
     HalfOpen,
 }
 
 impl Breaker {
-    /// A closed circuit to `service`, which is what logs call it.
+    /// A closed circuit; `service` is its name in logs.
     pub fn new(service: &'static str) -> Self {
         Self { shared: Arc::new(Shared { service, phase: Mutex::new(Phase::Closed { failures: 0 }) }) }
     }
 
-    /// What it lets through now.
+    /// The current state.
     pub fn state(&self) -> BreakerState {
         match *self.phase() {
             Phase::Closed { .. } => BreakerState::Closed,
@@ -63,7 +63,7 @@ impl Breaker {
         }
     }
 
-    /// Leave to make one call, or nothing if the service is to be left alone.
+    /// A permit for one call; `None` if the circuit is open.
     pub fn acquire(&self) -> Option<Permit> {
         let mut phase = self.phase();
         let trial = match *phase {
@@ -83,8 +83,8 @@ impl Breaker {
     }
 }
 
-/// Leave to make one call. Dropped without a word, the call counts for nothing: its caller
-/// went away, which says nothing about the service.
+/// A permit for one call. If it is dropped without reporting an outcome, the call is not counted: the caller
+/// was cancelled, which says nothing about the service.
 #[derive(Debug)]
 #[must_use]
 pub struct Permit {
@@ -93,7 +93,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// The call went well.
+    /// The call succeeded.
     pub fn succeeded(mut self) {
         self.answered();
         if let Phase::Closed { failures } = &mut *self.breaker.phase() {
@@ -108,7 +108,7 @@ impl Permit {
         let failures = match *phase {
             Phase::Closed { failures } if !self.trial => failures + 1,
             Phase::Trial if self.trial => FAILURES,
-            // The call began before the circuit opened; it is old news.
+            // The call began before the circuit opened, so it no longer counts.
             _ => return,
         };
         if failures < FAILURES {
@@ -121,8 +121,8 @@ impl Permit {
         self.trial = false;
     }
 
-    /// The service answers again, though the answer is not complete: others need not wait
-    /// for that. One more failure opens the circuit again.
+    /// The service responds again, although the response is not complete yet. Other calls are allowed from
+    /// now on, but one more failure opens the circuit again.
     pub(super) fn answered(&mut self) {
         if std::mem::take(&mut self.trial) {
             *self.breaker.phase() = Phase::Closed { failures: FAILURES - 1 };

@@ -1,20 +1,22 @@
-//! What HTTP says about a call that failed: how long to wait, why there was no connection.
+//! Details of failed HTTP calls: the requested delay, and why a connection failed.
 //!
-//! Invariant: nothing here is a server's own text.
+//! Invariant: text sent by a server is never returned.
 
 use std::error::Error;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-/// Seconds, or milliseconds as some providers say more exactly. A date, the other form
-/// HTTP allows, is not used by any of them.
-pub(crate) fn retry_after(millis: Option<&str>, seconds: Option<&str>) -> Option<Duration> {
+/// The delay that a server requests: in seconds or as a date, or in milliseconds, as some providers send it.
+pub(crate) fn retry_after(millis: Option<&str>, header: Option<&str>) -> Option<Duration> {
     let number = |text: Option<&str>| text.and_then(|text| text.trim().parse::<f64>().ok());
-    let seconds = number(millis).map(|millis| millis / 1000.0).or_else(|| number(seconds))?;
-    Duration::try_from_secs_f64(seconds).ok()
+    match number(millis).map(|millis| millis / 1000.0).or_else(|| number(header)) {
+        Some(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        // A date in the past is ignored.
+        None => httpdate::parse_http_date(header?.trim()).ok()?.duration_since(SystemTime::now()).ok(),
+    }
 }
 
-/// The system's word for it, such as "connection refused".
+/// The operating system's error kind, such as "connection refused".
 pub(crate) fn connection_trouble(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -31,11 +33,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_wish_for_patience_is_read_in_both_units() {
+    fn retry_after_is_read_in_seconds_and_milliseconds() {
         assert_eq!(retry_after(None, Some("2")), Some(Duration::from_secs(2)));
         assert_eq!(retry_after(Some("150"), Some("1")), Some(Duration::from_millis(150)));
         assert_eq!(retry_after(None, Some("-1")), None);
         assert_eq!(retry_after(None, Some("1e300")), None);
+    }
+
+    #[test]
+    fn retry_after_may_be_a_date() {
+        let date = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(3600));
+        let wait = retry_after(None, Some(&date)).unwrap();
+        assert!(wait > Duration::from_secs(3000) && wait <= Duration::from_secs(3600), "{wait:?}");
         assert_eq!(retry_after(None, Some("Wed, 21 Oct 2015 07:28:00 GMT")), None);
+        assert_eq!(retry_after(None, Some("tomorrow")), None);
     }
 }

@@ -7,17 +7,17 @@ use tokio::time::advance;
 use super::*;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Trouble {
-    Passing,
+enum Failure {
+    Transient,
     Busy(u64),
-    Lasting,
+    Permanent,
     Open,
     TimedOut,
 }
 
-impl Transient for Trouble {
+impl Transient for Failure {
     fn is_transient(&self) -> bool {
-        *self != Self::Lasting
+        *self != Self::Permanent
     }
 
     fn retry_after(&self) -> Option<Duration> {
@@ -41,13 +41,14 @@ fn once() -> Policy {
     Policy { attempts: 1, ..Policy::default() }
 }
 
-/// Calls with the outcomes of `script`, the last one repeated; the result and how many were used.
+/// Makes a call whose attempts have the outcomes in `script` (the last one repeats); returns the result and
+/// the number of attempts.
 async fn play(
     policy: &Policy,
     breaker: &Breaker,
     deadline: Option<Instant>,
-    script: &[Result<u8, Trouble>],
-) -> (Result<u8, Trouble>, usize) {
+    script: &[Result<u8, Failure>],
+) -> (Result<u8, Failure>, usize) {
     let calls = Cell::new(0);
     let result = call(policy, breaker, deadline, || {
         let outcome = script[calls.get().min(script.len() - 1)];
@@ -60,45 +61,45 @@ async fn play(
 
 async fn fail(breaker: &Breaker, times: u32) {
     for _ in 0..times {
-        let (result, calls) = play(&once(), breaker, None, &[Err(Trouble::Passing)]).await;
-        assert_eq!((result, calls), (Err(Trouble::Passing), 1));
+        let (result, calls) = play(&once(), breaker, None, &[Err(Failure::Transient)]).await;
+        assert_eq!((result, calls), (Err(Failure::Transient), 1));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn three_attempts_and_no_more() {
-    let (result, calls) = play(&Policy::default(), &breaker(), None, &[Err(Trouble::Passing)]).await;
-    assert_eq!((result, calls), (Err(Trouble::Passing), 3));
+async fn there_are_at_most_three_attempts() {
+    let (result, calls) = play(&Policy::default(), &breaker(), None, &[Err(Failure::Transient)]).await;
+    assert_eq!((result, calls), (Err(Failure::Transient), 3));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_success_ends_the_trying() {
-    let script = [Err(Trouble::Passing), Ok(7), Ok(8)];
+async fn the_first_success_is_returned() {
+    let script = [Err(Failure::Transient), Ok(7), Ok(8)];
     assert_eq!(play(&Policy::default(), &breaker(), None, &script).await, (Ok(7), 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_pass_is_not_tried_again_and_opens_nothing() {
+async fn permanent_failures_are_not_retried_and_do_not_open_the_circuit() {
     let breaker = breaker();
     for _ in 0..10 {
-        let outcome = play(&Policy::default(), &breaker, None, &[Err(Trouble::Lasting)]).await;
-        assert_eq!(outcome, (Err(Trouble::Lasting), 1));
+        let outcome = play(&Policy::default(), &breaker, None, &[Err(Failure::Permanent)]).await;
+        assert_eq!(outcome, (Err(Failure::Permanent), 1));
     }
     assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_fifth_failure_in_a_row_opens_the_circuit() {
+async fn the_fifth_consecutive_failure_opens_the_circuit() {
     let breaker = breaker();
     fail(&breaker, 4).await;
     assert_eq!(breaker.state(), BreakerState::Closed);
     fail(&breaker, 1).await;
     assert_eq!(breaker.state(), BreakerState::Open);
-    assert_eq!(play(&once(), &breaker, None, &[Ok(1)]).await, (Err(Trouble::Open), 0));
+    assert_eq!(play(&once(), &breaker, None, &[Ok(1)]).await, (Err(Failure::Open), 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_success_starts_the_count_anew() {
+async fn a_success_resets_the_failure_count() {
     let breaker = breaker();
     fail(&breaker, 4).await;
     assert_eq!(play(&once(), &breaker, None, &[Ok(1)]).await, (Ok(1), 1));
@@ -107,17 +108,17 @@ async fn a_success_starts_the_count_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_circuit_that_opens_ends_the_trying() {
+async fn there_are_no_retries_after_the_circuit_opens() {
     let breaker = breaker();
     fail(&breaker, 4).await;
     let started = Instant::now();
-    let outcome = play(&Policy::default(), &breaker, None, &[Err(Trouble::Passing)]).await;
-    assert_eq!(outcome, (Err(Trouble::Passing), 1));
+    let outcome = play(&Policy::default(), &breaker, None, &[Err(Failure::Transient)]).await;
+    assert_eq!(outcome, (Err(Failure::Transient), 1));
     assert_eq!(started.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_minute_later_one_call_decides() {
+async fn after_half_a_minute_one_trial_call_decides() {
     let breaker = breaker();
     fail(&breaker, 5).await;
     advance(Duration::from_millis(29_999)).await;
@@ -125,8 +126,8 @@ async fn half_a_minute_later_one_call_decides() {
     advance(Duration::from_millis(1)).await;
     assert_eq!(breaker.state(), BreakerState::HalfOpen);
 
-    let outcome = play(&Policy::default(), &breaker, None, &[Err(Trouble::Passing)]).await;
-    assert_eq!(outcome, (Err(Trouble::Passing), 1));
+    let outcome = play(&Policy::default(), &breaker, None, &[Err(Failure::Transient)]).await;
+    assert_eq!(outcome, (Err(Failure::Transient), 1));
     assert_eq!(breaker.state(), BreakerState::Open);
 
     advance(Duration::from_secs(30)).await;
@@ -137,7 +138,7 @@ async fn half_a_minute_later_one_call_decides() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_callers_one_makes_the_trial() {
+async fn only_one_of_many_callers_makes_the_trial_call() {
     let breaker = breaker();
     fail(&breaker, 5).await;
     advance(Duration::from_secs(30)).await;
@@ -149,7 +150,7 @@ async fn of_many_callers_one_makes_the_trial() {
                 calls.set(calls.get() + 1);
                 async {
                     sleep(Duration::from_secs(1)).await;
-                    Ok::<_, Trouble>(())
+                    Ok::<_, Failure>(())
                 }
             })
             .await
@@ -157,12 +158,12 @@ async fn of_many_callers_one_makes_the_trial() {
     };
     let results = futures_util::future::join_all((0..10).map(|_| caller())).await;
     assert_eq!(calls.get(), 1);
-    assert_eq!(results.iter().filter(|result| **result == Err(Trouble::Open)).count(), 9);
+    assert_eq!(results.iter().filter(|result| **result == Err(Failure::Open)).count(), 9);
     assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trial_whose_caller_left_makes_room_for_the_next() {
+async fn a_cancelled_trial_call_allows_another() {
     let breaker = breaker();
     fail(&breaker, 5).await;
     advance(Duration::from_secs(30)).await;
@@ -173,11 +174,11 @@ async fn a_trial_whose_caller_left_makes_room_for_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_trial_began_well_others_pass_but_its_end_decides() {
+async fn a_trial_that_starts_well_closes_the_circuit_until_it_fails() {
     let breaker = breaker();
     fail(&breaker, 5).await;
     advance(Duration::from_secs(30)).await;
-    let began = begin(&once(), &breaker, None, || async { Ok::<_, Trouble>(()) }).await;
+    let began = begin(&once(), &breaker, None, || async { Ok::<_, Failure>(()) }).await;
     let (_, permit) = began.unwrap();
     assert_eq!(breaker.state(), BreakerState::Closed);
     permit.failed();
@@ -185,59 +186,59 @@ async fn after_the_trial_began_well_others_pass_but_its_end_decides() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_begins_well_and_breaks_off_opens_the_circuit_too() {
+async fn streams_that_break_off_open_the_circuit() {
     let breaker = breaker();
     for _ in 0..5 {
-        let began = begin(&once(), &breaker, None, || async { Ok::<_, Trouble>(()) }).await;
+        let began = begin(&once(), &breaker, None, || async { Ok::<_, Failure>(()) }).await;
         began.unwrap().1.failed();
     }
     assert_eq!(breaker.state(), BreakerState::Open);
 }
 
 #[test]
-fn a_wait_is_at_most_the_first_doubled_each_time_up_to_the_limit() {
+fn delays_double_up_to_the_maximum() {
     let policy = Policy::default();
     for (attempt, most) in [(1, 200), (2, 400), (3, 800), (5, 3200), (6, 5000), (10, 5000)] {
         let longest = (0..200).map(|_| policy.delay(attempt)).max().unwrap();
         assert!(longest <= Duration::from_millis(most), "{attempt}: {longest:?}");
-        // Chance shortens a wait; of so many one is nearly whole.
+        // Delays are randomly shortened; the longest of many is close to the full one.
         assert!(longest > Duration::from_millis(most / 2), "{attempt}: {longest:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wait_is_as_long_as_the_service_asks() {
+async fn the_delay_requested_by_the_service_is_respected() {
     let started = Instant::now();
-    let script = [Err(Trouble::Busy(7000)), Ok(1)];
+    let script = [Err(Failure::Busy(7000)), Ok(1)];
     assert_eq!(play(&Policy::default(), &breaker(), None, &script).await, (Ok(1), 2));
     assert_eq!(started.elapsed(), Duration::from_secs(7));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_past_the_deadline_is_not_begun() {
+async fn a_delay_past_the_deadline_fails_at_once() {
     let started = Instant::now();
     let deadline = Some(started + Duration::from_secs(10));
-    let script = [Err(Trouble::Busy(11_000)), Ok(1)];
+    let script = [Err(Failure::Busy(11_000)), Ok(1)];
     let outcome = play(&Policy::default(), &breaker(), deadline, &script).await;
-    assert_eq!(outcome, (Err(Trouble::Busy(11_000)), 1));
+    assert_eq!(outcome, (Err(Failure::Busy(11_000)), 1));
     assert_eq!(started.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_hangs_is_given_up() {
+async fn a_hanging_attempt_times_out() {
     let policy = Policy { attempts: 2, attempt_timeout: Duration::from_secs(1), ..Policy::default() };
     let started = Instant::now();
-    let result = call(&policy, &breaker(), None, std::future::pending::<Result<(), Trouble>>).await;
-    assert_eq!(result, Err(Trouble::TimedOut));
+    let result = call(&policy, &breaker(), None, std::future::pending::<Result<(), Failure>>).await;
+    assert_eq!(result, Err(Failure::TimedOut));
     assert!((2000..=2200).contains(&started.elapsed().as_millis()));
 }
 
-fn outcome() -> impl Strategy<Value = Result<u8, Trouble>> {
+fn outcome() -> impl Strategy<Value = Result<u8, Failure>> {
     prop_oneof![
         1 => Just(Ok(1)),
-        4 => Just(Err(Trouble::Passing)),
-        2 => (0u64..20_000).prop_map(|millis| Err(Trouble::Busy(millis))),
-        1 => Just(Err(Trouble::Lasting)),
+        4 => Just(Err(Failure::Transient)),
+        2 => (0u64..20_000).prop_map(|millis| Err(Failure::Busy(millis))),
+        1 => Just(Err(Failure::Permanent)),
     ]
 }
 

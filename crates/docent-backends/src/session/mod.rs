@@ -1,9 +1,10 @@
-//! Stores of conversations.
+//! Conversation stores.
 
 pub mod memory;
 pub mod sql;
+mod retention;
 
-/// The longest title a question gives, in characters.
+/// Maximum length of a title made from a question, in characters.
 const TITLE_LENGTH: usize = 80;
 
 /// The title a session gets from its first question: one line, cut at a word.
@@ -13,7 +14,7 @@ fn title(question: &str) -> String {
     let start = &line[..end];
     let words = match start.rsplit_once(' ') {
         _ if next == ' ' => start,
-        // Where words are long, or the language has no spaces, half a word beats half a title.
+        // With long words, or without spaces, cutting inside a word is better than losing half the title.
         Some((words, _)) if words.len() >= start.len() / 2 => words,
         _ => start,
     };

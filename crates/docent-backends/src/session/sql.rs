@@ -1,12 +1,13 @@
 //! Sessions in a SQL database: an SQLite file, or PostgreSQL, which several servers may share.
 //!
-//! A turn is one row, the whole of it as JSON. A reset begins a new generation of turns and
-//! leaves the old ones where they are. The statements are standard SQL, the same for both.
+//! A turn is one row with the whole turn as JSON. A reset removes the turns and starts a new generation, so
+//! that copies can detect it. The statements are standard SQL and the same for both databases.
 //!
-//! Invariant: a write is one transaction, committed before its call returns, and it touches the
-//! same few rows however long the session is.
+//! Invariant: a write is one transaction, committed before the call returns. Unless it deletes turns, it
+//! touches the same few rows however long the session is.
 
 mod database;
+mod private;
 mod sqlite;
 mod postgres;
 mod log;
@@ -15,10 +16,11 @@ mod copy;
 use std::fmt;
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use docent_core::session::{Session, SessionError, SessionStore, Turn};
+use docent_core::session::{SecretHash, Session, SessionAccess, SessionError, SessionStore, Turn};
 use sqlx::migrate::MigrateError;
 use uuid::Uuid;
 
@@ -27,14 +29,17 @@ pub use copy::Copied;
 use database::{Database, Row, Transaction, Value};
 pub use postgres::Address;
 
-/// How long a call waits for a connection, or for other writers, before the store counts as
-/// unavailable.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a call waits for a connection or for other writers before the store is considered unavailable.
+const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often a write is tried that other writers are in the way of.
+/// How long a successful write proves that the store is writable, so that frequent checks do not cause more
+/// writes.
+const WRITABLE_FOR: Duration = Duration::from_secs(5);
+
+/// Maximum number of attempts of a write that collides with other writers.
 const ATTEMPTS: u32 = 5;
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Debug, Clone)]
 pub enum Place {
     /// An SQLite file.
@@ -43,7 +48,7 @@ pub enum Place {
     Postgres(Address),
 }
 
-/// As errors name it; there is no password in it.
+/// For error messages; does not contain the password.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -57,16 +62,18 @@ impl fmt::Display for Place {
 #[derive(Debug)]
 pub struct SqlSessions {
     database: Database,
-    /// Where it is, as errors name it.
+    /// Its location, for error messages.
     place: String,
+    /// When the last write succeeded; `None` after a failure.
+    writable: Mutex<Option<Instant>>,
 }
 
-/// What can be said of a store without changing it.
+/// Information about a store, obtained without changing it.
 #[derive(Debug)]
 pub struct Examination {
     /// The database and its version.
     pub server: String,
-    /// How many conversations it has.
+    /// Number of conversations.
     pub conversations: u64,
 }
 
@@ -76,21 +83,21 @@ impl SqlSessions {
         Self::open_at(&Place::File(path.to_owned())).await
     }
 
-    /// Opens the store at a place; makes what it needs there.
+    /// Opens a store; creates the file or the tables as needed.
     pub async fn open_at(place: &Place) -> Result<Self, SessionError> {
-        Self::open_within(place, PATIENCE).await
+        Self::open_within(place, STORE_TIMEOUT).await
     }
 
-    async fn open_within(place: &Place, patience: Duration) -> Result<Self, SessionError> {
-        let store = Self::connect(place, patience).await?;
+    async fn open_within(place: &Place, timeout: Duration) -> Result<Self, SessionError> {
+        let store = Self::connect(place, timeout).await?;
         let prepared = store.prepare().await?;
         prepared.commit().await.map_err(|error| store.error(&error))?;
         Ok(store)
     }
 
-    /// Does all that opening does, looks, and leaves everything as it was.
+    /// Opens a store, examines it, and rolls back all changes.
     pub async fn examine(place: &Place) -> Result<Examination, SessionError> {
-        let store = Self::connect(place, PATIENCE).await?;
+        let store = Self::connect(place, STORE_TIMEOUT).await?;
         let mut prepared = store.prepare().await?;
         let examined = async {
             let rows = prepared.rows(COUNT_SESSIONS, &[]).await?;
@@ -102,23 +109,24 @@ impl SqlSessions {
         examined.await.map_err(|error| store.error(&error))
     }
 
-    async fn connect(place: &Place, patience: Duration) -> Result<Self, SessionError> {
+    async fn connect(place: &Place, timeout: Duration) -> Result<Self, SessionError> {
         let database = match place {
-            Place::File(path) => sqlite::File::open(path, patience).await.map(Database::Sqlite),
+            Place::File(path) => sqlite::File::open(path, timeout).await.map(Database::Sqlite),
             Place::Postgres(address) => address.open().await.map(Database::Postgres),
         };
         let place = place.to_string();
-        Ok(Self { database: database.map_err(|error| session_error(&place, &error))?, place })
+        let database = database.map_err(|error| session_error(&place, &error))?;
+        Ok(Self { database, place, writable: Mutex::default() })
     }
 
-    /// The tables as this version wants them, not committed yet.
+    /// Brings the tables up to date, in a transaction that is not committed yet.
     async fn prepare(&self) -> Result<Transaction, SessionError> {
         let mut transaction = self.database.begin().await.map_err(|error| self.error(&error))?;
         transaction.migrate().await.map_err(|error| migration_error(&self.place, &error))?;
         Ok(transaction)
     }
 
-    /// Writes; again when other writers were in the way, because then nothing was written.
+    /// Runs a write; retries it after a collision with other writers, since nothing was written then.
     async fn write<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, SessionError>
     where
         F: Future<Output = sqlx::Result<T>>,
@@ -126,14 +134,20 @@ impl SqlSessions {
         for pause in 1..ATTEMPTS {
             match attempt().await {
                 Err(error) if postgres::is_collision(&error) => {
-                    // Apart by chance, or the same two would meet again.
+                    // A random delay, or the same two writers would collide again.
                     let chance = u64::from(Uuid::new_v4().as_bytes()[0] % 32);
                     tokio::time::sleep(Duration::from_millis(chance * u64::from(pause))).await;
                 }
-                done => return done.map_err(|error| self.error(&error)),
+                done => return self.written(done),
             }
         }
-        attempt().await.map_err(|error| self.error(&error))
+        self.written(attempt().await)
+    }
+
+    /// Remembers whether a write succeeded.
+    fn written<T>(&self, done: sqlx::Result<T>) -> Result<T, SessionError> {
+        *self.writable.lock().unwrap_or_else(PoisonError::into_inner) = done.is_ok().then(Instant::now);
+        done.map_err(|error| self.error(&error))
     }
 
     /// Writes with one statement; returns how many rows it changed.
@@ -157,14 +171,15 @@ impl SqlSessions {
         let attempt = || async {
             let mut transaction = self.database.begin().await?;
             let session = transaction.rows(sql, values).await?.first().map(session).transpose()?;
-            // Said aloud: the commit that a lone RETURNING implies may fail unheard.
+            // Commit explicitly: errors of the implicit commit after a single RETURNING statement may be
+            // lost.
             transaction.commit().await?;
             Ok(session)
         };
         self.write(attempt).await?.ok_or(SessionError::NotFound(id))
     }
 
-    /// Adds a row; false for an unknown session.
+    /// Inserts a turn; returns `false` for an unknown session.
     async fn insert(&self, id: Uuid, turn: &Turn, record: &str) -> sqlx::Result<bool> {
         let mut transaction = self.database.begin().await?;
         let (now, title) = (now_rfc3339(), super::title(&turn.query));
@@ -198,11 +213,36 @@ impl SqlSessions {
 
 #[async_trait]
 impl SessionStore for SqlSessions {
-    async fn create(&self) -> Result<Session, SessionError> {
+    async fn create_with(&self, access: SessionAccess) -> Result<Session, SessionError> {
         let session = Session::new(Uuid::new_v4(), now_rfc3339());
-        let values = [Value::Id(session.session_id), Value::Text(&session.started_at)];
+        let (owner, share) = (hex(access.owner), hex(access.share));
+        let values = [
+            Value::Id(session.session_id),
+            Value::Text(&session.started_at),
+            Value::Maybe(owner.as_deref()),
+            Value::Maybe(share.as_deref()),
+        ];
         self.execute(INSERT_SESSION, &values).await?;
         Ok(session)
+    }
+
+    async fn access(&self, id: Uuid) -> Result<SessionAccess, SessionError> {
+        let rows = self.read(ACCESS, &[Value::Id(id)]).await?;
+        let row = rows.first().ok_or(SessionError::NotFound(id))?;
+        let hash = |column| -> Result<Option<SecretHash>, SessionError> {
+            let text = row.maybe(column).map_err(|error| self.error(&error))?;
+            // An invalid hash gives no access.
+            Ok(text.as_deref().and_then(SecretHash::from_hex))
+        };
+        Ok(SessionAccess { owner: hash("owner_hash")?, share: hash("share_hash")? })
+    }
+
+    async fn share(&self, id: Uuid, share: Option<SecretHash>) -> Result<(), SessionError> {
+        let share = hex(share);
+        match self.execute(SHARE, &[Value::Id(id), Value::Maybe(share.as_deref())]).await? {
+            0 => Err(SessionError::NotFound(id)),
+            _ => Ok(()),
+        }
     }
 
     async fn list(&self, limit: usize, offset: usize) -> Result<Vec<Session>, SessionError> {
@@ -217,8 +257,9 @@ impl SessionStore for SqlSessions {
         session(row).map_err(|error| self.error(&error))
     }
 
-    async fn turns(&self, id: Uuid, last: usize) -> Result<Vec<Turn>, SessionError> {
-        let rows = self.read(LAST_TURNS, &[Value::Id(id), Value::Number(bounded(last))]).await?;
+    async fn turns_before(&self, id: Uuid, before: u32, most: usize) -> Result<Vec<Turn>, SessionError> {
+        let values = [Value::Id(id), Value::Number(bounded(most)), Value::Number(before.into())];
+        let rows = self.read(TURNS_BEFORE, &values).await?;
         if rows.is_empty() {
             self.get(id).await?;
         }
@@ -232,8 +273,8 @@ impl SessionStore for SqlSessions {
     }
 
     async fn append(&self, id: Uuid, turn: &Turn) -> Result<(), SessionError> {
-        // JSON has no way to write some numbers. A turn that could not be read again would
-        // take its whole session with it, so it is refused here.
+        // JSON cannot represent some numbers. A turn that cannot be read back would make its whole session
+        // unreadable, so it is rejected here.
         let record = serde_json::to_string(turn)
             .and_then(|record| serde_json::from_str::<Turn>(&record).map(|_| record))
             .map_err(|error| self.damaged(&format!("turn {} cannot be stored", turn.turn_id), &error))?;
@@ -247,21 +288,84 @@ impl SessionStore for SqlSessions {
     }
 
     async fn reset(&self, id: Uuid) -> Result<Session, SessionError> {
-        self.update(id, RESET_SESSION, &[Value::Id(id), Value::Text(&now_rfc3339())]).await
+        let now = now_rfc3339();
+        let attempt = || async {
+            let mut transaction = self.database.begin().await?;
+            let first = [Value::Id(id), Value::Number(1), Value::Number(2)];
+            let first = transaction.rows(TURNS_BEFORE, &first).await?;
+            let first = first.first().map(|row| row.text("record")).transpose()?;
+            // An unreadable turn is removed like any other.
+            let first: Option<Turn> = first.and_then(|record| serde_json::from_str(&record).ok());
+            let asked = first.map(|turn| super::title(&turn.query));
+            let values = [Value::Id(id), Value::Text(&now), Value::Maybe(asked.as_deref())];
+            let session = transaction.rows(RESET_SESSION, &values).await?.first().map(session).transpose()?;
+            transaction.execute(FORGET_TURNS, &[Value::Id(id)]).await?;
+            transaction.commit().await?;
+            Ok(session)
+        };
+        let session = self.write(attempt).await?.ok_or(SessionError::NotFound(id))?;
+        self.database.scrub().await;
+        Ok(session)
     }
 
     async fn delete(&self, id: Uuid) -> Result<(), SessionError> {
-        match self.execute(DELETE_SESSION, &[Value::Id(id)]).await? {
-            0 => Err(SessionError::NotFound(id)),
-            _ => Ok(()),
+        if self.execute(DELETE_SESSION, &[Value::Id(id)]).await? == 0 {
+            return Err(SessionError::NotFound(id));
         }
+        self.database.scrub().await;
+        Ok(())
+    }
+
+    async fn check_writable(&self) -> Result<(), SessionError> {
+        let last = *self.writable.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_some_and(|last| last.elapsed() < WRITABLE_FOR) {
+            // Skip only the write; a missing database is still detected at once.
+            return self.list(1, 0).await.map(|_| ());
+        }
+        let attempt = || async {
+            let mut transaction = self.database.begin().await?;
+            // Only the disk of an SQLite file is checked; that of a database server is up to its operator.
+            if let Database::Sqlite(_) = self.database {
+                for sql in sqlite::WRITE_CHECK {
+                    transaction.execute(sql, &[]).await?;
+                }
+            }
+            transaction.commit().await
+        };
+        self.write(attempt).await
+    }
+
+    async fn expire_before(&self, moment: &str) -> Result<usize, SessionError> {
+        let count = self.execute(EXPIRE, &[Value::Text(moment)]).await?;
+        if count > 0 {
+            self.database.scrub().await;
+        }
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    async fn retention_time(&self, now: &str) -> Result<String, SessionError> {
+        let attempt = || async {
+            let mut transaction = self.database.begin().await?;
+            let known = transaction.rows(RETENTION, &[]).await?;
+            let known = known.first().ok_or(sqlx::Error::RowNotFound)?;
+            let (last, newest) = (known.maybe("last")?, known.maybe("newest")?);
+            let time = super::retention::advance(last.as_deref(), newest.as_deref(), now);
+            transaction.execute(SET_RETENTION, &[Value::Text(&time)]).await?;
+            transaction.commit().await?;
+            Ok(time)
+        };
+        self.write(attempt).await
     }
 }
 
-/// One more than any use there was.
+fn hex(hash: Option<SecretHash>) -> Option<String> {
+    hash.map(|hash| hash.to_hex())
+}
+
+/// One more than the largest `last_use`.
 ///
-/// The row's own is looked at too: a writer that waited for the row sees it as it is now, and
-/// the other rows as they were when it began to wait.
+/// The row itself is checked separately: a writer that waited for the row sees its current value, but the
+/// other rows as they were when it began to wait.
 macro_rules! next_use {
     () => {
         "(CASE WHEN last_use > (SELECT MAX(last_use) FROM sessions) THEN last_use
@@ -271,8 +375,13 @@ macro_rules! next_use {
 use next_use;
 
 const INSERT_SESSION: &str = "
-    INSERT INTO sessions (session_id, title, started_at, updated_at, last_use, generation, turn_count)
-    VALUES ($1, NULL, $2, $2, (SELECT COALESCE(MAX(last_use), 0) + 1 FROM sessions), 0, 0)";
+    INSERT INTO sessions (session_id, title, started_at, updated_at, last_use, generation, turn_count,
+        owner_hash, share_hash)
+    VALUES ($1, NULL, $2, $2, (SELECT COALESCE(MAX(last_use), 0) + 1 FROM sessions), 0, 0, $3, $4)";
+
+const ACCESS: &str = "SELECT owner_hash, share_hash FROM sessions WHERE session_id = $1";
+
+const SHARE: &str = "UPDATE sessions SET share_hash = $2 WHERE session_id = $1";
 
 const COUNT_SESSIONS: &str = "SELECT COUNT(*) AS conversations FROM sessions";
 
@@ -283,12 +392,13 @@ const LIST_SESSIONS: &str = "
 const GET_SESSION: &str = "
     SELECT session_id, title, started_at, updated_at, turn_count FROM sessions WHERE session_id = $1";
 
-const LAST_TURNS: &str = "
+const TURNS_BEFORE: &str = "
     SELECT turn_number, record FROM turns
     WHERE session_id = $1 AND generation = (SELECT generation FROM sessions WHERE session_id = $1)
+        AND turn_number < $3
     ORDER BY turn_number DESC LIMIT $2";
 
-/// Comes before [`INSERT_TURN`] and locks the session's row: two turns never get one number.
+/// Runs before [`INSERT_TURN`] and locks the session's row, so that two turns never get the same number.
 const COUNT_TURN: &str = concat!(
     "UPDATE sessions SET turn_count = turn_count + 1, updated_at = $2, title = COALESCE(title, $3),
         last_use = ",
@@ -305,14 +415,28 @@ const RENAME_SESSION: &str = concat!(
     " WHERE session_id = $1 RETURNING session_id, title, started_at, updated_at, turn_count"
 );
 
+/// A title made from the first question is removed with it.
 const RESET_SESSION: &str = concat!(
-    "UPDATE sessions SET generation = generation + 1, turn_count = 0, updated_at = $2, last_use = ",
+    "UPDATE sessions SET generation = generation + 1, turn_count = 0, updated_at = $2,
+        title = CASE WHEN title = $3 THEN NULL ELSE title END, last_use = ",
     next_use!(),
     " WHERE session_id = $1 RETURNING session_id, title, started_at, updated_at, turn_count"
 );
 
-/// Its turns go with it.
+const FORGET_TURNS: &str = "DELETE FROM turns WHERE session_id = $1";
+
+/// The turns are deleted by the foreign key.
 const DELETE_SESSION: &str = "DELETE FROM sessions WHERE session_id = $1";
+
+const EXPIRE: &str = "DELETE FROM sessions WHERE updated_at < $1";
+
+const RETENTION: &str = "
+    SELECT (SELECT moment FROM retention WHERE only_row = 1) AS last,
+        (SELECT MAX(updated_at) FROM sessions) AS newest";
+
+const SET_RETENTION: &str = "
+    INSERT INTO retention (only_row, moment) VALUES (1, $1)
+    ON CONFLICT (only_row) DO UPDATE SET moment = excluded.moment";
 
 fn session(row: &Row) -> sqlx::Result<Session> {
     let turn_count = row.number("turn_count")?;
@@ -325,7 +449,7 @@ fn session(row: &Row) -> sqlx::Result<Session> {
     })
 }
 
-/// SQL counts in signed numbers.
+/// SQL has only signed numbers.
 fn bounded(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -345,7 +469,9 @@ fn migration_error(place: &str, error: &MigrateError) -> SessionError {
 fn session_error(place: &str, error: &sqlx::Error) -> SessionError {
     let message = match error {
         sqlx::Error::Io(error) => format!("{place}: {error}"),
-        sqlx::Error::PoolTimedOut => format!("{place}: no connection within {} seconds", PATIENCE.as_secs()),
+        sqlx::Error::PoolTimedOut => {
+            format!("{place}: no connection within {} seconds", STORE_TIMEOUT.as_secs())
+        }
         other => format!("{place}: {other}"),
     };
     if database::is_damage(error) {

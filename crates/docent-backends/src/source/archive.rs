@@ -1,34 +1,34 @@
 //! Archives as sources: unpacked into a temporary folder, then read like any folder.
 //!
-//! Invariant: nothing is written outside that folder, and neither the number of files nor their
-//! size exceeds the bounds here, whatever the archive claims about itself.
+//! Invariant: nothing is written outside that folder, and the number of files and their total size stay
+//! within the limits here, whatever the archive's headers say.
 
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read as _, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use docent_core::document::Warning;
+use docent_parse::document::Warning;
 
-use super::{Read, SourceError, folder};
-use crate::index::parts::SourceRecord;
+use super::{Read, Reading, SourceError, folder};
+use crate::index::contents::SourceRecord;
 
-/// More files than any book has.
+/// Maximum number of entries.
 const MOST_ENTRIES: usize = 100_000;
 
-/// What an archive may unpack to, in bytes.
+/// Maximum unpacked size in bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// An archive that grows more than this holds no text.
+/// Maximum compression ratio; text never compresses better.
 const HIGHEST_RATIO: u64 = 200;
 
-/// Small archives may grow to this whatever their ratio.
+/// Unpacked size in bytes that is allowed regardless of the ratio.
 const ALWAYS_ALLOWED: u64 = 64 << 20;
 
-/// A file that is no page is only counted; a bigger one's bytes stay in the archive.
+/// Files that are not pages are only counted, so those above this size are created empty.
 const LARGEST_OTHER: u64 = 1 << 20;
 
-/// How an archive is packed.
+/// The format of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Packing {
     Zip,
@@ -54,8 +54,8 @@ pub fn is_archive(path: &Path) -> bool {
     Packing::of(path).is_some()
 }
 
-/// Unpacks an archive and reads what is inside.
-pub fn read(path: &Path, source: &SourceRecord) -> Result<Read, SourceError> {
+/// Unpacks an archive and reads its pages.
+pub fn read(path: &Path, source: &SourceRecord, reading: &Reading) -> Result<Read, SourceError> {
     let unreadable = |source| SourceError::Unreadable { path: path.to_owned(), source };
     let place = tempfile::tempdir().map_err(unreadable)?;
     let mut unpacked = Unpacked::new(place.path(), std::fs::metadata(path).map_err(unreadable)?.len());
@@ -71,13 +71,13 @@ pub fn read(path: &Path, source: &SourceRecord) -> Result<Read, SourceError> {
         Some(name) => (root.join(&name), path.join(&name)),
         None => (root, path.to_owned()),
     };
-    let mut read = folder::read_shown_as(&folder, &shown, source)?;
+    let mut read = folder::read_shown_as(&folder, &shown, source, reading)?;
     read.warnings.splice(0..0, unpacked.warnings);
     read.kind = format!("{} in an archive", read.kind);
     Ok(read)
 }
 
-/// Most archives hold one folder with everything in it.
+/// The name of the folder, if the archive contains a single top-level folder, as most archives do.
 fn only_folder(root: &Path) -> Option<PathBuf> {
     let mut entries = std::fs::read_dir(root).ok()?.filter_map(Result::ok);
     let first = entries.next()?;
@@ -85,10 +85,10 @@ fn only_folder(root: &Path) -> Option<PathBuf> {
     (is_folder && entries.next().is_none()).then(|| PathBuf::from(first.file_name()))
 }
 
-/// A folder that is being filled.
+/// The folder that an archive is unpacked into.
 struct Unpacked<'a> {
     root: &'a Path,
-    /// How many bytes may still be read.
+    /// How many bytes may still be unpacked.
     left: u64,
     entries: usize,
     seen: HashSet<PathBuf>,
@@ -117,7 +117,7 @@ impl<'a> Unpacked<'a> {
                 continue;
             }
             if entry.unix_mode().is_some_and(|mode| !matches!(mode & 0o170_000, 0 | 0o100_000)) {
-                self.refuse(&name, "not a file but a link or a device; left out");
+                self.refuse(&name, "link or device, not a regular file; skipped");
                 continue;
             }
             let size = entry.size();
@@ -127,7 +127,7 @@ impl<'a> Unpacked<'a> {
     }
 
     fn tar(&mut self, stream: impl io::Read) -> io::Result<()> {
-        // What is skipped is unpacked too: the whole stream is bounded.
+        // Skipped entries are decompressed, too, so the whole stream is limited.
         let mut archive = tar::Archive::new(stream.take(self.left.saturating_mul(2)));
         for entry in archive.entries()? {
             self.count()?;
@@ -138,7 +138,7 @@ impl<'a> Unpacked<'a> {
                 continue;
             }
             if !kind.is_file() {
-                self.refuse(&name, "not a file but a link or a device; left out");
+                self.refuse(&name, "link or device, not a regular file; skipped");
                 continue;
             }
             let size = entry.size();
@@ -157,11 +157,11 @@ impl<'a> Unpacked<'a> {
 
     fn write(&mut self, name: &str, size: u64, content: &mut dyn io::Read) -> io::Result<()> {
         let Some(inside) = safe(name) else {
-            self.refuse(name, "its name leads out of the archive; left out");
+            self.refuse(name, "unsafe path that points outside the archive; skipped");
             return Ok(());
         };
         if !self.seen.insert(inside.clone()) {
-            self.refuse(name, "stands twice in the archive; the first one is read");
+            self.refuse(name, "appears more than once in the archive; only the first copy is read");
             return Ok(());
         }
         let path = self.root.join(&inside);
@@ -184,7 +184,7 @@ impl<'a> Unpacked<'a> {
         let mut room = content.take(self.left + 1);
         match io::copy(&mut room, &mut file).and_then(|written| file.flush().map(|()| written)) {
             Ok(written) if written > self.left => {
-                Err(io::Error::other("it unpacks to more than a book can be; nothing was read"))
+                Err(io::Error::other("it exceeds the size limit when unpacked; nothing was read"))
             }
             Ok(written) => {
                 self.left -= written;
@@ -202,7 +202,7 @@ impl<'a> Unpacked<'a> {
     }
 }
 
-/// The path of an entry below the folder; none when its name leads elsewhere.
+/// The relative path of an entry; `None` if it would be outside the folder.
 fn safe(name: &str) -> Option<PathBuf> {
     let name = name.replace('\\', "/");
     if name.starts_with('/') || name.contains('\0') {
@@ -238,11 +238,11 @@ mod tests {
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).unwrap();
         let before = std::fs::read_dir(folder.path()).unwrap().count();
-        let read = read(&path, &source(&path));
+        let read = read(&path, &source(&path), &Reading::default());
         assert_eq!(
             std::fs::read_dir(folder.path()).unwrap().count(),
             before,
-            "nothing is written beside the archive"
+            "nothing is written next to the archive"
         );
         read
     }
@@ -256,7 +256,7 @@ mod tests {
         writer.finish().unwrap().into_inner()
     }
 
-    /// A tar entry as a hostile tool would write it: no check of the name.
+    /// A tar entry with an unchecked name, as an attacker would write it.
     fn entry(name: &str, kind: tar::EntryType, link: &str, text: &[u8]) -> Vec<u8> {
         let mut header = tar::Header::new_ustar();
         header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
@@ -298,17 +298,18 @@ mod tests {
     }
 
     #[test]
-    fn without_an_address_a_page_is_named_inside_its_archive() {
+    fn without_a_base_url_a_page_has_a_path_inside_its_archive() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("book.zip");
         std::fs::write(&path, zipped(&[("a.md", b"# A\n\nApples.")])).unwrap();
-        let read = super::super::read(&SourceRecord { base_url: None, ..source(&path) }).unwrap();
+        let source = SourceRecord { base_url: None, ..source(&path) };
+        let read = super::super::read(&source, &Reading::default()).unwrap();
         assert!(read.documents[0].url.ends_with("/book.zip/a.md"), "{}", read.documents[0].url);
         assert_eq!(read.documents[0].module, "book");
     }
 
     #[test]
-    fn names_that_lead_out_are_refused() {
+    fn paths_outside_the_archive_are_skipped() {
         let bytes = zipped(&[
             ("../evil.md", b"x"),
             ("/etc/evil.md", b"x"),
@@ -321,12 +322,12 @@ mod tests {
         assert_eq!(read.documents.len(), 1);
         assert_eq!(read.warnings.len(), 5, "{:?}", read.warnings);
         assert!(
-            warnings(&read).iter().all(|warning| warning.ends_with("leads out of the archive; left out"))
+            warnings(&read).iter().all(|warning| warning.ends_with("points outside the archive; skipped"))
         );
     }
 
     #[test]
-    fn links_and_devices_are_refused() {
+    fn links_and_devices_are_skipped() {
         use tar::EntryType;
         let bytes = packed(&[
             entry("link.md", EntryType::Symlink, "/etc/passwd", b""),
@@ -345,16 +346,16 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_refused() {
+    fn a_decompression_bomb_is_rejected() {
         let zeros = vec![b' '; (ALWAYS_ALLOWED + 10) as usize];
         let error = read_archive("bomb.zip", &zipped(&[("a.md", &zeros)])).unwrap_err();
-        assert!(error.to_string().contains("more than a book can be"), "{error}");
+        assert!(error.to_string().contains("exceeds the size limit"), "{error}");
         let tar = packed(&[entry("a.md", tar::EntryType::Regular, "", &zeros)]);
-        assert!(read_archive("bomb.tgz", &tar).unwrap_err().to_string().contains("more than a book can be"));
+        assert!(read_archive("bomb.tgz", &tar).unwrap_err().to_string().contains("exceeds the size limit"));
     }
 
     #[test]
-    fn what_is_no_archive_says_so() {
+    fn a_file_that_is_not_an_archive_is_an_error() {
         for name in ["a.zip", "a.tar.gz"] {
             let error = read_archive(name, b"not an archive").unwrap_err();
             assert!(matches!(error, SourceError::Archive { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! A corpus in the BEIR layout: one JSON object a line, with `_id`, `title`, `text` and `url`.
+//! A corpus in the BEIR format: one JSON object per line, with `_id`, `title`, `text` and `url`.
 //!
 //! Invariant: a document's id is its `_id`, so that a run can be scored.
 
@@ -6,23 +6,23 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
-use docent_core::document::{Document, Warning};
-use docent_core::parse::markdown::Flavor;
-use docent_core::parse::{Format, parse};
+use docent_parse::document::{Document, Warning};
+use docent_parse::markdown::Flavor;
+use docent_parse::{Format, parse};
 use rayon::prelude::*;
 use serde::Deserialize;
 
 use super::{Read, SourceError};
 
-/// A document as it stands in a corpus.
+/// A document of a corpus.
 #[derive(Debug, Deserialize)]
 pub struct Record {
-    /// Names it.
+    /// Its id.
     #[serde(rename = "_id")]
     pub id: String,
     #[serde(default)]
     title: String,
-    /// Its words.
+    /// Its text.
     #[serde(default)]
     pub text: String,
     #[serde(default)]
@@ -42,7 +42,7 @@ pub fn read(path: &Path) -> Result<Read, SourceError> {
     Ok(Read { documents, warnings: warnings.concat(), kind: "corpus".to_owned(), ..Read::default() })
 }
 
-/// The records as they are; a line that is none is an error, since a score would silently suffer.
+/// Reads the records. An invalid line is an error, because skipping it would silently lower scores.
 pub fn records(path: &Path) -> Result<Vec<Record>, SourceError> {
     let unreadable = |source| SourceError::Unreadable { path: path.to_owned(), source };
     let file = File::open(path).map_err(unreadable)?;
@@ -66,7 +66,7 @@ pub fn records(path: &Path) -> Result<Vec<Record>, SourceError> {
 }
 
 fn document(record: Record) -> (Document, Vec<Warning>) {
-    // The text of a notebook in such corpora is its Markdown.
+    // In these corpora, the text of a notebook is its Markdown.
     let format = if record.id.ends_with(".ipynb") { Some(Format::Markdown) } else { Format::of(&record.id) };
     let flavor = if record.id.ends_with(".mdx") { Flavor::Docusaurus } else { Flavor::Plain };
     let (front, parsed) = parse(format.unwrap_or(Format::Text), &record.text, flavor, &mut |_| None);

@@ -1,34 +1,47 @@
-//! Where books come from: folders and files, archives, sites, and corpora in the BEIR layout.
+//! The sources of books: folders and files, archives, sites, and corpora in the BEIR format.
 
+mod cross_references;
 pub mod archive;
 pub mod corpus;
+mod docusaurus;
 pub mod folder;
 mod generator;
-mod patience;
+pub mod pdf;
 pub mod site;
 mod toctree;
 
 use std::path::{Path, PathBuf};
 
-use docent_core::document::{Document, Warning};
+use docent_parse::document::{Document, Warning};
 use thiserror::Error;
+use tokio_util::sync::CancellationToken;
 
-use crate::index::parts::SourceRecord;
+use crate::index::contents::SourceRecord;
+use pdf::PdfParser;
+
+/// How sources are read.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    /// Cancel it to stop reading; it is checked between files.
+    pub stop: CancellationToken,
+    /// The parser for PDFs.
+    pub pdf: PdfParser,
+}
 
 /// What was read from a source.
 #[derive(Debug, Default)]
 pub struct Read {
     /// Its pages, in reading order.
     pub documents: Vec<Document>,
-    /// Everything that was not understood or left out, by file.
+    /// Content that was skipped or not understood, by file.
     pub warnings: Vec<Warning>,
-    /// What the author calls the modules, by name.
+    /// The author's labels of the modules, by module name.
     pub labels: std::collections::BTreeMap<String, String>,
-    /// What the source turned out to be.
+    /// The detected kind of source.
     pub kind: String,
-    /// Files that are no pages (images, styles, data), by extension.
+    /// Number of files that are not pages (images, styles, data), by extension.
     pub other_files: std::collections::BTreeMap<String, usize>,
-    /// What happened to the pages of a site.
+    /// The report of a crawled site.
     pub site: Option<site::SiteReport>,
 }
 
@@ -36,31 +49,31 @@ pub struct Read {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// The path leads nowhere.
+    /// The path does not exist.
     #[error("{} does not exist", .0.display())]
     Missing(PathBuf),
 
-    /// It is there but cannot be read.
+    /// The path exists but cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
 
-    /// It is not what its name promises.
+    /// The file does not have the expected format.
     #[error("{}, line {line}: {message}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: usize,
         /// What is wrong.
         message: String,
     },
 
-    /// It is an archive that cannot be unpacked, or that should not be.
+    /// The archive cannot be unpacked, or exceeds the limits.
     #[error("cannot unpack {}: {message}", path.display())]
     Archive {
         /// The file.
@@ -69,43 +82,47 @@ pub enum SourceError {
         message: String,
     },
 
-    /// Only http and https are spoken, and nobody is logged in.
-    #[error("{0} is not an address that can be read: only http and https, without a user's name")]
+    /// Only http and https are supported, without a user name or password.
+    #[error("unsupported address {0}: use http or https, without a user name or password")]
     Address(String),
 
-    /// A pattern for pages makes no sense.
+    /// A glob pattern for pages is invalid.
     #[error("{0}")]
     Pattern(String),
 
-    /// The site does not want to be read.
+    /// The site's `robots.txt` disallows crawling.
     #[error("robots.txt forbids reading {0}")]
     Forbidden(String),
 
-    /// The flag for private networks was not given.
+    /// The address is in a private network, and `allow_private` is not set.
     #[error("{0} leads to a private address")]
     Private(String),
 
-    /// Try again later; what was read is kept.
-    #[error("{url} cannot be read now: {what}")]
+    /// Try again later; pages fetched so far are cached.
+    #[error("{url} is unavailable: {what}")]
     Unavailable {
-        /// Where the site begins.
+        /// The start page of the site.
         url: String,
-        /// What happened.
+        /// The reason.
         what: String,
     },
 
-    /// There is nothing to read.
+    /// Reading was cancelled.
+    #[error("stopped")]
+    Stopped,
+
+    /// The address has no pages.
     #[error("no pages found at {url}: {what}")]
     NoSite {
-        /// Where the site should begin.
+        /// The start page of the site.
         url: String,
         /// What was found instead.
         what: String,
     },
 }
 
-/// Reads a source on this machine, whatever it is; for addresses there is [`site::read`].
-pub fn read(source: &SourceRecord) -> Result<Read, SourceError> {
+/// Reads a source on this machine; for addresses, use [`site::read`].
+pub fn read(source: &SourceRecord, reading: &Reading) -> Result<Read, SourceError> {
     if site::is_address(&source.location) {
         return Err(SourceError::Address(source.location.clone()));
     }
@@ -118,7 +135,7 @@ pub fn read(source: &SourceRecord) -> Result<Read, SourceError> {
         return corpus::read(path);
     }
     if metadata.is_file() && archive::is_archive(path) {
-        return archive::read(path, source);
+        return archive::read(path, source, reading);
     }
-    folder::read(path, source)
+    folder::read(path, source, reading)
 }

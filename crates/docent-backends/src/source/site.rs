@@ -1,6 +1,6 @@
-//! A site as its readers have it: pages found by sitemap, by `llms.txt` or by links.
+//! Crawls a published site: pages are found through its sitemap, its `llms.txt` or links.
 //!
-//! Invariant: whatever a site does, it costs no more than [`Limits`] allow.
+//! Invariant: a crawl never exceeds the [`Limits`], whatever the site does.
 
 pub mod address;
 mod cache;
@@ -30,26 +30,26 @@ use self::fetch::{FetchError, Fetcher};
 use self::page::{Left, PageReader, SitePage};
 use self::scope::{Scope, folder};
 use super::{Read, SourceError};
-use crate::index::parts::{SiteOptions, SourceRecord};
+use crate::index::contents::{SiteOptions, SourceRecord};
 use crate::ingest::Progress;
 pub use limits::Limits;
 
-/// What happened to a site's pages.
+/// How many pages of a site were fetched, unchanged or skipped.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct SiteReport {
-    /// Where the site begins.
+    /// The start page.
     pub address: String,
     /// How its pages were found.
     pub found_by: String,
-    /// Pages the server sent.
+    /// Pages that the server sent.
     pub fetched: usize,
-    /// Pages the server said are as they were (304).
+    /// Pages for which the server answered 304 Not Modified.
     pub unchanged: usize,
-    /// Pages as they were because the server failed.
+    /// Pages taken from the cache because the server failed.
     pub kept: usize,
     /// Pages that are not in the book, by reason.
     pub skipped: BTreeMap<String, Skipped>,
-    /// Whether there are more pages than were allowed.
+    /// Whether the site has more pages than the limits allow.
     pub more: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct SiteReport {
 pub struct Skipped {
     /// How many.
     pub count: usize,
-    /// Some of them.
+    /// Examples of their addresses.
     pub examples: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ pub fn is_address(location: &str) -> bool {
     location.contains("://")
 }
 
-/// Reads a site. Pages are kept below `folder` for the next time.
+/// Reads a site. Pages are cached below `folder` for the next ingest.
 pub async fn read(
     source: &SourceRecord,
     limits: &Limits,
@@ -83,7 +83,7 @@ pub async fn read(
     let mut limits = limits.clone();
     limits.pages = options.max_pages.unwrap_or(limits.pages);
     limits.depth = options.max_depth.unwrap_or(limits.depth);
-    // A pattern that makes no sense is said before anything is asked.
+    // Reject invalid patterns before the first request.
     Scope::new(&start, &options).map_err(SourceError::Pattern)?;
     let reach = if options.allow_private { Reach::Everything } else { Reach::Public };
     let fetcher = Fetcher::new(reach, limits.clone()).map_err(|error| of_start(&start, error))?;
@@ -102,12 +102,12 @@ pub async fn read(
     crawl.finish(source)
 }
 
-/// Removes what is kept of sites that are no longer sources.
+/// Removes the caches of sites that are no longer sources.
 pub fn forget_others(folder: &Path, sources: &[SourceRecord]) -> std::io::Result<()> {
     cache::forget_others(folder, sources.iter().map(|source| source.location.as_str()))
 }
 
-/// The start page, if there is one, and the site it begins.
+/// The start page, if there is one, and the scope of the site.
 async fn begin(
     reader: &PageReader,
     start: &Url,
@@ -125,10 +125,11 @@ async fn begin(
         return Err(of_start(start, error));
     }
     let Ok(page) = &first else { return Ok((Some(first), scope_at(start)?)) };
-    // A start that leads elsewhere begins the site there; inside its folder, the folder stays.
+    // If the start page redirects, the site begins at the target; but within the given folder, the folder
+    // stays.
     let mut typed = folder(start);
     if typed.host_str() == page.url.host_str() && typed.port() == page.url.port() {
-        // From http to https of the same host.
+        // Follow a redirect from http to https on the same host.
         let _ = typed.set_scheme(page.url.scheme());
     }
     let scope = scope_at(&typed)?;

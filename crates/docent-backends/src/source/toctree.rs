@@ -1,13 +1,14 @@
-//! The order of Sphinx' pages: the one in which its tables of contents name them.
+//! The order of Sphinx pages, as given by their `toctree` directives.
 //!
-//! Invariant: every page has one place, however often it is named.
+//! Invariant: every page has one position, even if it is listed several times.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use docent_core::parse::rst::toctree;
+use docent_parse::layout::resolve;
+use docent_parse::rst::toctree;
 
-/// The place of each page that is reached from the first one.
+/// The position of each page that can be reached from the first one.
 pub(super) fn order(root: &Path, files: &[String]) -> HashMap<String, usize> {
     let mut reader =
         Reader { root, files: files.iter().map(String::as_str).collect(), order: HashMap::new() };
@@ -24,7 +25,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Gives a page its place, then those it names, each before the next.
+    /// Assigns a position to a page and then, depth first, to the pages it lists.
     fn visit(&mut self, first: &str) {
         let mut waiting = vec![first.to_owned()];
         while let Some(page) = waiting.pop() {
@@ -47,7 +48,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The pages that a glob names, by name. `*` stands for anything within a folder.
+    /// The pages that match a glob, sorted by name. `*` matches anything within a folder.
     fn matching(&self, glob: &str) -> Vec<String> {
         let Some((before, after)) = glob.split_once('*') else { return Vec::new() };
         let mut found: Vec<String> = self
@@ -69,14 +70,6 @@ fn resolved(page: &str, entry: &str) -> String {
     if let Some(absolute) = entry.strip_prefix('/') {
         return absolute.to_owned();
     }
-    let mut parts: Vec<&str> = page.split('/').collect();
-    parts.pop();
-    for part in entry.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
+    let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
+    resolve(folder, entry)
 }

@@ -1,6 +1,6 @@
-//! As much HTTP/1.1 as the scripted services need: one request and one answer a connection.
+//! The minimum of HTTP/1.1 that the test doubles need: one request and one response per connection.
 //!
-//! Invariant: an answer can be left unfinished at any byte.
+//! Invariant: a response can be cut off at any byte.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,7 +8,7 @@ use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// The longest request read; longer ones are taken for a mistake.
+/// Maximum size of a request; anything longer is treated as an error.
 const LONGEST: usize = 32 << 20;
 
 pub(super) struct HttpRequest {
@@ -18,7 +18,7 @@ pub(super) struct HttpRequest {
     pub(super) body: Vec<u8>,
 }
 
-/// Reads one request; none if the caller sent nothing that makes sense.
+/// Reads one request; nothing if the client sent no valid request.
 pub(super) async fn read_request(connection: &mut TcpStream) -> io::Result<Option<HttpRequest>> {
     let mut bytes = Vec::new();
     let head_end = loop {
@@ -59,7 +59,7 @@ fn header(line: &str) -> Option<(String, String)> {
     Some((name, value))
 }
 
-/// Sends a whole answer.
+/// Sends a complete response.
 pub(super) async fn write_whole(
     connection: &mut TcpStream,
     code: u16,
@@ -77,7 +77,7 @@ pub(super) async fn write_whole(
     connection.shutdown().await
 }
 
-/// Begins an answer of unknown length, sent chunk by chunk.
+/// Starts a chunked response of unknown length.
 pub(super) async fn begin_chunks(connection: &mut TcpStream, kind: &str) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -85,7 +85,7 @@ pub(super) async fn begin_chunks(connection: &mut TcpStream, kind: &str) -> io::
     connection.write_all(head.as_bytes()).await
 }
 
-/// Sends bytes in chunks that end anywhere: within a line, within a character.
+/// Sends bytes in chunks that end anywhere: inside a line, inside a character.
 pub(super) async fn write_shredded(connection: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     for size in [1, 7, 64, 3, 200].into_iter().cycle() {
         if bytes.is_empty() {
@@ -106,19 +106,19 @@ pub(super) async fn write_chunk(connection: &mut TcpStream, chunk: &[u8]) -> io:
     connection.write_all(&bytes).await
 }
 
-/// Ends an answer properly.
+/// Ends a chunked response properly.
 pub(super) async fn end_chunks(connection: &mut TcpStream) -> io::Result<()> {
     connection.write_all(b"0\r\n\r\n").await?;
     connection.shutdown().await
 }
 
-/// Promises a chunk and closes the line half-way through it.
+/// Announces a chunk and closes the connection halfway through it.
 pub(super) async fn cut(connection: &mut TcpStream) -> io::Result<()> {
     connection.write_all(b"400\r\ndata: {\"choices\": [").await?;
     connection.shutdown().await
 }
 
-/// Says nothing more until the caller hangs up.
+/// Sends nothing more until the client disconnects.
 pub(super) async fn stall(connection: &mut TcpStream) -> io::Result<()> {
     while connection.read_u8().await.is_ok() {}
     Err(io::ErrorKind::BrokenPipe.into())

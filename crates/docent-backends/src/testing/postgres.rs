@@ -1,14 +1,14 @@
-//! A real PostgreSQL server for one test: Debian's package, in a folder and on a port of its own.
+//! A real PostgreSQL server for one test: Debian's package, with its own folder and port.
 //!
-//! Where it is not installed the test says so and passes empty-handed, unless
-//! `DOCENT_TEST_REQUIRE_POSTGRES` is set.
+//! If PostgreSQL is not installed, the test is skipped with a message, unless `DOCENT_TEST_REQUIRE_POSTGRES`
+//! is set.
 //!
-//! Invariant: the server ends with its test, whatever becomes of it, and leaves nothing behind.
+//! Invariant: the server ends with its test, even if the test fails, and leaves no files behind.
 
 #![allow(
     clippy::expect_used,
     clippy::print_stderr,
-    reason = "only tests start servers, and must hear why not"
+    reason = "only used by tests, which should fail with the reason"
 )]
 
 use std::net::TcpListener;
@@ -19,16 +19,16 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-/// Its owner's password, which nobody but the server must ever see.
+/// The password of the database owner, which must never appear in any output.
 pub const PASSWORD: &str = "swordfish-7f3a";
 
-/// Where Debian puts the versions.
+/// Where Debian installs the versions.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
-/// How long it may take to start.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum time to start.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that ends when dropped.
+/// A running server; stops when dropped.
 #[derive(Debug)]
 pub struct Postgres {
     programs: PathBuf,
@@ -38,18 +38,18 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts a server on a free port of this machine; none where it is not installed.
+    /// Starts a server on a free local port. Returns nothing if PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
         let Some(programs) = programs() else {
             let required = std::env::var_os("DOCENT_TEST_REQUIRE_POSTGRES").is_some();
             assert!(!required, "PostgreSQL is required but not installed (Debian: postgresql)");
-            eprintln!("NOT TESTED: PostgreSQL is not installed (Debian: postgresql)");
+            super::skipped("PostgreSQL is not installed (Debian: postgresql)");
             return None;
         };
         let folder = std::env::temp_dir().join(format!("docent-postgres-{}", Uuid::new_v4()));
         let mut postgres = Self { programs, folder, port: 0, server: None };
         postgres.make();
-        // Somebody else may take a port that was free a moment ago.
+        // Another process may take a port that was free a moment ago.
         let started = (0..5).any(|_| {
             postgres.port = free_port();
             postgres.run()
@@ -58,14 +58,14 @@ impl Postgres {
         Some(postgres)
     }
 
-    /// The address of a new, empty database.
+    /// Creates a new, empty database and returns its URL.
     pub fn database(&self) -> String {
         let name = format!("d{}", Uuid::new_v4().simple());
         self.sql("postgres", &format!("CREATE DATABASE {name}"));
         self.address(&name)
     }
 
-    /// Runs SQL as the owner of everything; returns what it prints.
+    /// Runs SQL as the superuser and returns its output.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let mut psql = Command::new(self.programs.join("psql"));
         psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set", "ON_ERROR_STOP=1"]);
@@ -75,16 +75,16 @@ impl Postgres {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    /// Ends the server as a power cut would.
+    /// Stops the server abruptly, like a power failure.
     pub fn kill(&mut self) {
         if let Some(mut server) = self.server.take() {
-            // Asked this way, it ends its children first and writes nothing more.
+            // On SIGQUIT it ends its children first and writes nothing more.
             let _ = Command::new("kill").args(["-QUIT", &server.id().to_string()]).status();
             let _ = server.wait();
         }
     }
 
-    /// Starts a killed server again, where it was.
+    /// Starts a killed server again with the same data and port.
     pub fn restart(&mut self) {
         assert!(self.run(), "PostgreSQL did not start again: {}", self.log());
     }
@@ -98,11 +98,11 @@ impl Postgres {
         format!("postgres://docent:{PASSWORD}@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Makes its folder.
+    /// Initializes the data folder.
     fn make(&self) {
         let password = self.folder.with_extension("password");
         std::fs::write(&password, PASSWORD).expect("a file can be written");
-        // Another user reads it.
+        // The server runs as another user, who must be able to read the file.
         let everyone = std::fs::Permissions::from_mode(0o644);
         std::fs::set_permissions(&password, everyone).expect("a file can be shared");
         let mut initdb = self.command("initdb");
@@ -125,7 +125,7 @@ impl Postgres {
         let mut server = command.spawn().expect("postgres can be started");
         let begun = Instant::now();
         let ready = loop {
-            if server.try_wait().is_ok_and(|ended| ended.is_some()) || begun.elapsed() > PATIENCE {
+            if server.try_wait().is_ok_and(|ended| ended.is_some()) || begun.elapsed() > TIMEOUT {
                 break false;
             }
             if self.is_ready() {
@@ -146,15 +146,15 @@ impl Postgres {
         command.status().is_ok_and(|status| status.success())
     }
 
-    /// One of its programs, which ends when this process does. PostgreSQL refuses to be run by
-    /// root: then it gets the user that Debian made for it.
+    /// One of PostgreSQL's programs, which ends when this process does. PostgreSQL refuses to run as root, so
+    /// in that case the user created by Debian's package is used.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new("setpriv");
         if is_root() {
             command.args(["--reuid", "postgres", "--regid", "postgres", "--clear-groups"]);
         }
         command.args(["--pdeathsig", "QUIT", "--"]).arg(self.programs.join(program));
-        // A folder that everybody may enter.
+        // A folder that every user can enter.
         command.current_dir("/");
         command
     }
@@ -172,7 +172,7 @@ impl Drop for Postgres {
     }
 }
 
-/// The programs of the newest version that is installed.
+/// The programs of the newest installed version.
 fn programs() -> Option<PathBuf> {
     let versions = Path::new(VERSIONS).read_dir().ok()?;
     let version = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();

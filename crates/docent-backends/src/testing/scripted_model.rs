@@ -1,9 +1,9 @@
-//! A model that says what a script tells it, over OpenAI's protocol and a real socket.
+//! A test double of a model: it replies according to a script, over the OpenAI API and a real socket.
 //!
-//! It also does what real servers do on bad days: stalls, cuts the line, sends nonsense or
-//! far too much. It is written on bare TCP because a proper server would not misbehave.
+//! It also reproduces failures of real servers: it stalls, closes the connection, sends invalid data or far
+//! too much. It is written directly on TCP because a proper HTTP server would not misbehave.
 //!
-//! Invariant: it never keeps a key; of an `Authorization` header only the kind is recorded.
+//! Invariant: it never stores a key; only the scheme of an `Authorization` header is recorded.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,64 +20,64 @@ use super::http;
 
 mod speech;
 
-/// What the model does when it is called.
+/// How the model responds to a call.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// Says this, in small pieces.
+    /// Sends this text in small pieces.
     Text(String),
     /// Calls these tools, all in one message: names and arguments.
     ToolCalls(Vec<(String, String)>),
-    /// Answers with a status other than 200.
+    /// Responds with a status other than 200.
     Status {
         /// The status.
         code: u16,
         /// Seconds for the `Retry-After` header.
         #[serde(default)]
         retry_after: Option<u64>,
-        /// The body; an empty one is sent as an error in OpenAI's form.
+        /// The body; if empty, an error in OpenAI's format is sent.
         #[serde(default)]
         body: String,
     },
-    /// Says this, then nothing more, and keeps the line open.
+    /// Sends this text, then stalls and keeps the connection open.
     Stall {
-        /// What it says first.
+        /// The text sent first.
         after: String,
     },
-    /// Says this, then cuts the line in the middle of a chunk.
+    /// Sends this text, then closes the connection in the middle of a chunk.
     Cut {
-        /// What it says first.
+        /// The text sent first.
         after: String,
     },
-    /// Says this as fast as a real model would.
+    /// Sends this text at the pace of a real model.
     Paced {
-        /// What it says.
+        /// The text.
         text: String,
         /// Milliseconds until the first word.
         first_ms: u64,
-        /// Words a second after that.
+        /// Words per second after that.
         per_second: u32,
     },
-    /// Sends what looks like JSON and is none.
+    /// Sends something that looks like JSON but is invalid.
     InvalidJson,
-    /// Says this many bytes.
+    /// Sends this many bytes of text.
     Huge(usize),
-    /// Ends without saying anything.
+    /// Ends without any text.
     Empty,
     /// Repeats the last question.
     Echo,
-    /// Sends this body, whatever it is.
+    /// Sends this raw body.
     Raw(String),
-    /// Decides when it sees the request's body.
+    /// Chooses the reply based on the request's body.
     #[serde(skip)]
     With(Arc<Decision>),
 }
 
-/// How [`Reply::With`] makes up its mind.
+/// The function that chooses the reply for [`Reply::With`].
 pub type Decision = dyn Fn(&Value) -> Reply + Send + Sync;
 
 impl Reply {
-    /// Says this, in small pieces.
+    /// Sends this text in small pieces.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
@@ -87,27 +87,27 @@ impl Reply {
         Self::ToolCalls(vec![(name.into(), arguments.into())])
     }
 
-    /// Answers with a status and an error in OpenAI's form.
+    /// Responds with a status and an error in OpenAI's format.
     pub fn status(code: u16) -> Self {
         Self::Status { code, retry_after: None, body: String::new() }
     }
 
-    /// Decides when it sees the request's body.
+    /// Chooses the reply based on the request's body.
     pub fn with(decide: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         Self::With(Arc::new(decide))
     }
 }
 
-/// A call the model got.
+/// A call that the model received.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Lower-case names; the value of `authorization` is cut to its kind: `Bearer …`.
+    /// Names are lower-case; the value of `authorization` is shortened to its scheme: `Bearer …`.
     pub headers: BTreeMap<String, String>,
-    /// The body, or null if it was no JSON.
+    /// The body, or null if it was not JSON.
     pub body: Value,
 }
 
-/// The server. It stops when dropped.
+/// The server; it stops when dropped.
 pub struct ScriptedModel {
     address: SocketAddr,
     stage: Arc<Stage>,
@@ -121,13 +121,13 @@ struct Stage {
 }
 
 impl ScriptedModel {
-    /// Starts on a free port. Each call gets the next reply of the script, then always the
-    /// last one; an empty script echoes.
+    /// Starts on a free port. Each call gets the next reply of the script; after that, the last one is
+    /// repeated. An empty script echoes.
     pub async fn start(script: Vec<Reply>) -> io::Result<Self> {
         Self::start_at(0, script).await
     }
 
-    /// Starts on a given port of this machine.
+    /// Starts on a given local port.
     pub async fn start_at(port: u16, script: Vec<Reply>) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
         let address = listener.local_addr()?;
@@ -147,12 +147,12 @@ impl ScriptedModel {
         self.stage.requests().clone()
     }
 
-    /// How many calls there were.
+    /// The number of calls so far.
     pub fn count(&self) -> usize {
         self.stage.requests().len()
     }
 
-    /// Waits until some caller has gone away in the middle of an answer.
+    /// Waits until a client has disconnected in the middle of a response.
     pub async fn hangup(&self) {
         // The sender lives as long as `self`, so this cannot fail.
         let _ = self.stage.hangups.subscribe().wait_for(|hangups| *hangups > 0).await;
@@ -170,7 +170,7 @@ impl Stage {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the call and finds the reply to it.
+    /// Records the call and returns the reply for it.
     fn enter(&self, request: Request) -> Reply {
         let body = request.body.clone();
         let number = {
@@ -187,7 +187,7 @@ impl Stage {
 }
 
 async fn serve(listener: TcpListener, stage: Arc<Stage>) {
-    // Dropped with this task, the set takes its connections along.
+    // The set is dropped with this task and aborts its connections.
     let mut connections = JoinSet::new();
     while let Ok((connection, _)) = listener.accept().await {
         let stage = stage.clone();
@@ -200,7 +200,7 @@ async fn serve(listener: TcpListener, stage: Arc<Stage>) {
     }
 }
 
-/// One request, one answer; an error means that the caller went away.
+/// Handles one request; an error means that the client disconnected.
 async fn converse(mut connection: TcpStream, stage: &Stage) -> io::Result<()> {
     connection.set_nodelay(true)?;
     let Some(request) = http::read_request(&mut connection).await? else { return Ok(()) };
@@ -228,7 +228,7 @@ mod tests {
 
     use super::*;
 
-    /// The whole answer, as far as it came, to a request written by hand.
+    /// Sends a handwritten request and returns the response as far as it was received.
     async fn send(model: &ScriptedModel, head: &str, body: &str) -> String {
         let mut connection = TcpStream::connect(model.address).await.unwrap();
         let length = body.len();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_script_in_json_is_played_in_order_and_its_end_repeated() {
+    async fn a_json_script_is_replayed_in_order_and_its_last_reply_repeated() {
         let script = r#"[
             {"text": "A node."}, {"tool_calls": [["search", "{}"]]}, {"status": {"code": 429, "retry_after": 3}},
             {"cut": {"after": "So"}}, "empty", "echo"
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_lists_its_model_and_knows_no_other_route() {
+    async fn it_lists_its_model_and_has_no_other_routes() {
         let model = ScriptedModel::start(vec![]).await.unwrap();
         assert_eq!(body_of(&send(&model, "GET /v1/models", "").await)["data"][0]["id"], "scripted");
         assert!(send(&model, "GET /", "").await.starts_with("HTTP/1.1 404 "));

@@ -1,10 +1,10 @@
-//! Cohere, OpenAI and Ollama as embedders and rerankers, over a real socket.
+//! A test double of Cohere, OpenAI and Ollama as embedders and rerankers, over a real socket.
 //!
-//! Every request is held against the provider's published format, and one that does not fit
-//! is refused as the provider would. Vectors are made of the words of a text, so that whole
-//! books can be embedded and searched. On demand it does what servers do on bad days.
+//! Every request is validated against the provider's published format; an invalid one is rejected the way the
+//! provider would. Vectors are derived from the words of a text, so that whole books can be embedded and
+//! searched. It can also be told to fail in various ways.
 //!
-//! Invariant: it never keeps a key; of an `Authorization` header only the kind is recorded.
+//! Invariant: it never stores a key; only the scheme of an `Authorization` header is recorded.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,36 +21,36 @@ pub use super::scripted_model::Request;
 
 mod formats;
 
-/// What the provider does when it is called.
+/// How the provider responds to a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Act {
-    /// Answers properly.
+    /// Responds normally.
     Answer,
-    /// Answers properly, after so many milliseconds.
+    /// Responds normally after this many milliseconds.
     Late(u64),
-    /// Answers with a status other than 200, and an error that quotes key and question.
+    /// Responds with a status other than 200 and an error that quotes the key and the question.
     Status(u16),
-    /// The same with a `Retry-After` of so many seconds.
+    /// The same, with a `Retry-After` header in seconds.
     Busy(u16, u64),
-    /// Promises the whole answer and closes the line in the middle of it.
+    /// Announces the full length and closes the connection in the middle of the response.
     Truncated,
-    /// Closes the line without a word.
+    /// Closes the connection without a response.
     Closed,
-    /// Sends half the JSON as if it were all.
+    /// Sends half of the JSON as if it were complete.
     HalfJson,
-    /// Makes vectors of this width.
+    /// Returns vectors of this width.
     Wide(usize),
-    /// Makes one vector too few.
+    /// Returns one vector too few.
     TooFew,
     /// Puts a null into the last vector.
     Null,
-    /// Makes a last vector of nothing but zeros.
+    /// Returns a last vector of all zeros.
     Zeros,
-    /// Scores documents with this word high, others low.
+    /// Gives documents with this word a high score, others a low one.
     Prefer(&'static str),
 }
 
-/// The server. It stops when dropped.
+/// The server; it stops when dropped.
 pub struct ScriptedProvider {
     address: SocketAddr,
     stage: Arc<Stage>,
@@ -66,8 +66,8 @@ struct Stage {
 }
 
 impl ScriptedProvider {
-    /// Starts on a free port: each call gets the next act of the script, later ones `then`.
-    /// Vectors are `width` wide unless the request asks for another width.
+    /// Starts on a free port: each call gets the next act of the script, later ones `then`. Vectors have
+    /// `width` dimensions unless the request asks for another width.
     pub async fn start(width: usize, script: Vec<Act>, then: Act) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
@@ -77,7 +77,7 @@ impl ScriptedProvider {
         Ok(Self { address, stage, server })
     }
 
-    /// The address, without a path.
+    /// The URL, without a path.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -87,12 +87,12 @@ impl ScriptedProvider {
         self.stage.requests().iter().map(|(_, request)| request.clone()).collect()
     }
 
-    /// Their paths.
+    /// The paths of the calls so far.
     pub fn paths(&self) -> Vec<String> {
         self.stage.requests().iter().map(|(path, _)| path.clone()).collect()
     }
 
-    /// What did not fit the published formats.
+    /// How requests violated the published formats.
     pub fn violations(&self) -> Vec<String> {
         self.stage.violations().clone()
     }
@@ -121,7 +121,7 @@ impl Stage {
 }
 
 async fn serve(listener: TcpListener, stage: Arc<Stage>) {
-    // Dropped with this task, the set takes its connections along.
+    // The set is dropped with this task and aborts its connections.
     let mut connections = JoinSet::new();
     while let Ok((connection, _)) = listener.accept().await {
         let stage = stage.clone();
@@ -139,7 +139,7 @@ async fn converse(mut connection: TcpStream, stage: &Stage) -> io::Result<()> {
     let fault = if request.method == "POST" {
         formats::check(&request.path, &request.headers, &body)
     } else {
-        Err((405, "only POST is known".to_owned()))
+        Err((405, "only POST is supported".to_owned()))
     };
     if let Err((status, violation)) = fault {
         stage.violations().push(violation);
@@ -175,7 +175,7 @@ async fn converse(mut connection: TcpStream, stage: &Stage) -> io::Result<()> {
     }
 }
 
-/// An error in the provider's form. It quotes what no error of ours may repeat.
+/// An error in the provider's format. It quotes secrets that our errors must not repeat.
 async fn refuse(
     connection: &mut TcpStream,
     code: u16,

@@ -1,11 +1,11 @@
-//! A Qdrant that lives in the test's own process and speaks gRPC over a real socket.
+//! A test double of Qdrant in the test's own process, speaking gRPC over a real socket.
 //!
-//! It answers as a single Qdrant 1.19 does, down to the words of its refusals, and on demand does
-//! what servers do on bad days: it is slow, it refuses, it cuts the line after it has done the
-//! work, it is killed and comes back with its data.
+//! It responds like a single Qdrant 1.19 node, including its error messages, and can be told to fail like
+//! real servers: to be slow, to reject calls, to close the connection after the work is done, to be killed
+//! and come back with its data.
 //!
-//! Invariant: killing it is like killing a process: no call goes on, no connection stays open, and
-//! when [`ScriptedQdrant::stop`] comes back the port is free.
+//! Invariant: killing it is like killing a process: no call continues, no connection stays open, and when
+//! [`ScriptedQdrant::stop`] returns the port is free.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -22,8 +22,8 @@ use tonic::transport::Server;
 
 mod fault;
 mod service;
-mod stage;
-mod line;
+mod dispatch;
+mod connection;
 mod store;
 mod collections;
 mod points;
@@ -35,38 +35,38 @@ mod payload;
 mod filter;
 mod fields;
 mod query;
-mod refusal;
+mod errors;
 #[cfg(test)]
 mod tests;
 
 pub use fault::{Fault, When};
 
+use connection::Line;
+use dispatch::Stage;
 use fault::Plan;
-use line::Line;
 use service::Service;
-use stage::Stage;
 
-/// The server. It stops when dropped.
+/// The server; it stops when dropped.
 pub struct ScriptedQdrant {
     address: SocketAddr,
     stage: Arc<Stage>,
-    // Its own runtime, so that killing it takes every task along and a test's stopped clock does
-    // not stop the server.
+    // Its own runtime, so that killing it ends every task, and pausing the test's clock does not pause the
+    // server.
     machine: Mutex<Option<Runtime>>,
 }
 
 impl ScriptedQdrant {
-    /// Starts, empty, on a free port.
+    /// Starts empty on a free port.
     pub async fn start() -> io::Result<Self> {
         Self::start_at(0, None).await
     }
 
-    /// Starts on a given port of this machine.
+    /// Starts on a given local port.
     pub async fn start_on(port: u16) -> io::Result<Self> {
         Self::start_at(port, None).await
     }
 
-    /// Starts on a free port and lets nobody in without this key; only the health check needs none.
+    /// Starts on a free port and requires this key for everything except the health check.
     pub async fn start_with_key(key: &str) -> io::Result<Self> {
         Self::start_at(0, Some(key.to_owned())).await
     }
@@ -79,7 +79,7 @@ impl ScriptedQdrant {
         Ok(Self { address, stage, machine: Mutex::new(Some(machine)) })
     }
 
-    /// The address for a client's configuration.
+    /// The URL for a client's configuration.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -89,24 +89,24 @@ impl ScriptedQdrant {
         self.address.port()
     }
 
-    /// Kills it: calls under way are forgotten, connections drop, the data stays for a restart.
+    /// Kills the server: pending calls are lost, connections drop, the data is kept for a restart.
     pub fn stop(&self) {
         let Some(machine) = self.machine().take() else { return };
-        // A runtime may not be waited for from inside another one.
+        // A runtime cannot be shut down from inside another one.
         let killer = std::thread::spawn(move || machine.shutdown_timeout(Duration::from_secs(10)));
-        // It panics only if the server did, and then it is gone as well.
+        // The thread panics only if the server did, and then it is gone too.
         let _ = killer.join();
     }
 
-    /// Brings it back on the same port with the data it had; kills it first if it runs.
+    /// Starts it again on the same port with its data; kills it first if it is running.
     pub async fn restart(&self) -> io::Result<()> {
         self.stop();
         let mut attempts = 0;
         let listener = loop {
             match TcpListener::bind(self.address) {
                 Ok(listener) => break listener,
-                // Someone's outgoing connection may sit on the port for a moment. By the real clock:
-                // the test's may stand still.
+                // Another process's outgoing connection may occupy the port briefly. Wait in real time,
+                // because the test's clock may be paused.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse && attempts < 100 => {
                     attempts += 1;
                     std::thread::sleep(Duration::from_millis(20));
@@ -118,30 +118,30 @@ impl ScriptedQdrant {
         Ok(())
     }
 
-    /// Sets a fault. Names are those of the protocol: `Upsert`, or `Points/Get` where two services
-    /// have the same. Faults add up: each counts its calls, delays all take place, and of the rest
-    /// the one set first wins.
+    /// Sets a fault. Names are those of the protocol: `Upsert`, or `Points/Get` if two services have the same
+    /// name. Several faults combine: each counts its own calls, all delays apply, and among the rest the one
+    /// set first wins.
     pub fn fault(&self, rpc: &str, when: When, fault: Fault) {
         self.stage.plans().push(Plan::new(rpc, when, fault));
     }
 
-    /// Takes all faults back.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.stage.plans().clear();
     }
 
-    /// The calls so far, in order: `("Points/Upsert", "book")`, with the name as it was sent. A call
+    /// The calls so far, in order: `("Points/Upsert", "book")`, with the collection name as sent. A call
     /// counts even if a fault hit it, but not if the key was wrong.
     pub fn calls(&self) -> Vec<(&'static str, String)> {
         self.stage.calls().clone()
     }
 
-    /// How many calls of this name there were.
+    /// The number of calls with this name.
     pub fn count(&self, rpc: &str) -> usize {
         self.stage.calls().iter().filter(|(called, _)| fault::means(rpc, called)).count()
     }
 
-    /// Starts the record of calls anew.
+    /// Clears the record of calls.
     pub fn forget_calls(&self) {
         self.stage.calls().clear();
     }
@@ -157,7 +157,7 @@ impl Drop for ScriptedQdrant {
     }
 }
 
-/// Serves in a runtime of its own; the server lives as long as the runtime.
+/// Serves in its own runtime; the server lives as long as the runtime.
 fn run(listener: TcpListener, stage: Arc<Stage>) -> io::Result<Runtime> {
     listener.set_nonblocking(true)?;
     let machine = tokio::runtime::Builder::new_multi_thread()
@@ -173,7 +173,7 @@ fn run(listener: TcpListener, stage: Arc<Stage>) -> io::Result<Runtime> {
         let line = listener.accept().await.and_then(|(connection, _)| Line::new(connection));
         Some((line, listener))
     });
-    // Like the real server, it takes messages of any size, and packs answers if asked to.
+    // Like the real server, it accepts messages of any size and compresses responses on request.
     macro_rules! service {
         ($server:ident) => {
             $server::new(Service(stage.clone()))

@@ -1,6 +1,6 @@
-//! A web site in the test's own process: it answers as a function of the request, well or badly.
+//! A website in the test's own process; a function decides how it responds to each request, correctly or not.
 //!
-//! Invariant: every request is remembered before it is answered.
+//! Invariant: every request is recorded before it is answered.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -12,54 +12,54 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A request as the site saw it.
+/// A request as the site received it.
 #[derive(Debug, Clone)]
 pub struct Visit {
-    /// The path and the query.
+    /// The path and the query string.
     pub path: String,
-    /// Its headers, names in lower case.
+    /// The headers, with lower-case names.
     pub headers: BTreeMap<String, String>,
 }
 
-/// What the site does with a request.
+/// How the site responds to a request.
 #[derive(Debug, Clone)]
 pub enum Answer {
-    /// A whole answer.
+    /// A complete response.
     Whole {
         /// The status.
         code: u16,
-        /// Headers beside the length.
+        /// Headers besides the length.
         headers: Vec<(String, String)>,
-        /// The bytes.
+        /// The body.
         body: Vec<u8>,
     },
-    /// These bytes again and again, so many times or until the reader leaves.
+    /// Sends these bytes repeatedly, `times` times or until the client disconnects.
     Repeat {
-        /// One piece.
+        /// The bytes to repeat.
         piece: Vec<u8>,
-        /// How often.
+        /// The number of repetitions.
         times: usize,
         /// Headers.
         headers: Vec<(String, String)>,
     },
-    /// A byte now and then, until the reader leaves.
+    /// Sends a byte now and then until the client disconnects.
     Drip,
-    /// The line is cut.
+    /// Closes the connection.
     HangUp,
 }
 
 impl Answer {
-    /// A page of HTML.
+    /// An HTML page.
     pub fn html(body: impl Into<String>) -> Self {
         Self::of("text/html; charset=utf-8", body.into().into_bytes())
     }
 
-    /// A body of some kind.
+    /// A body with this content type.
     pub fn of(kind: &str, body: impl Into<Vec<u8>>) -> Self {
         Self::Whole { code: 200, headers: vec![("content-type".into(), kind.into())], body: body.into() }
     }
 
-    /// A status and little else.
+    /// A status with a short body.
     pub fn status(code: u16) -> Self {
         Self::Whole {
             code,
@@ -73,7 +73,7 @@ impl Answer {
         Self::status(302).with("location", to)
     }
 
-    /// With another header.
+    /// Adds a header.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         if let Self::Whole { headers, .. } | Self::Repeat { headers, .. } = &mut self {
@@ -83,10 +83,10 @@ impl Answer {
     }
 }
 
-/// Pages by path, which a test may change while they are served.
+/// Pages by path; a test may change them while they are served.
 pub type Pages = Arc<Mutex<BTreeMap<String, Answer>>>;
 
-/// The site; it goes with this value.
+/// The site; it stops when dropped.
 #[derive(Debug)]
 pub struct ScriptedSite {
     address: SocketAddr,
@@ -95,12 +95,12 @@ pub struct ScriptedSite {
 }
 
 impl ScriptedSite {
-    /// Answers every request by `script`.
+    /// Responds to every request with `script`.
     pub fn start(script: impl Fn(&Visit) -> Answer + Send + Sync + 'static) -> std::io::Result<Self> {
         Self::start_at("127.0.0.1:0", script)
     }
 
-    /// The same at an address of choice.
+    /// The same on a given address.
     pub fn start_at(
         address: &str,
         script: impl Fn(&Visit) -> Answer + Send + Sync + 'static,
@@ -121,7 +121,7 @@ impl ScriptedSite {
         Ok(site)
     }
 
-    /// Serves pages by path, each with an `ETag` of its bytes; what is not there is not found.
+    /// Serves pages by path, each with an `ETag` derived from its bytes; other paths are not found.
     pub fn of_pages(pages: Pages) -> std::io::Result<Self> {
         Self::start(move |visit| {
             let pages = pages.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,17 +132,17 @@ impl ScriptedSite {
         })
     }
 
-    /// Where it is, without a slash at the end.
+    /// The URL, without a slash at the end.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Its port.
+    /// The port.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// What it was asked so far; the list starts anew.
+    /// Returns the requests so far and clears the list.
     pub fn visits(&self) -> Vec<Visit> {
         std::mem::take(&mut *self.visits.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -151,12 +151,12 @@ impl ScriptedSite {
 impl Drop for ScriptedSite {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Relaxed);
-        // Wakes the listener, which then sees that it is over.
+        // Wakes the listener, which then notices that it should stop.
         let _ = TcpStream::connect(self.address);
     }
 }
 
-/// The answer with its `ETag`, or that nothing changed.
+/// The response with its `ETag`, or 304 if nothing changed.
 fn conditional(visit: &Visit, answer: Answer) -> Answer {
     let Answer::Whole { code: 200, body, .. } = &answer else { return answer };
     let tag = format!("\"{:016x}\"", xxh3_64(body));
@@ -179,7 +179,7 @@ fn answer(connection: TcpStream, visits: &Mutex<Vec<Visit>>, script: &(dyn Fn(&V
         .collect();
     let visit = Visit { path, headers };
     visits.lock().unwrap_or_else(PoisonError::into_inner).push(visit.clone());
-    // A reader who left is no failure of the site.
+    // A client that disconnected is not an error of the site.
     let _ = write(connection, &script(&visit));
 }
 

@@ -1,35 +1,38 @@
-//! What happens in a turn, as it happens.
+//! The events a turn reports while it runs.
+//!
+//! Invariant: the last event of a turn is its final state.
 
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{AgentResponse, Citation, Sentence};
+use crate::generate::GenerateError;
 use crate::retrieve::Confidence;
-use crate::sources::SourceChunk;
+use crate::search_response::SourceChunk;
 
-/// Where a turn is.
+/// The state of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// The question is here.
+    /// The question was received.
     Received,
-    /// Its limits are checked.
+    /// The question is being validated.
     Validating,
-    /// Passages are looked for.
+    /// Passages are being searched.
     Retrieving,
-    /// The answer is written.
+    /// The answer is being written.
     Generating,
-    /// The end: answered.
+    /// Final: answered.
     Completed,
-    /// The end: nothing was found.
+    /// Final: no passage was found.
     NoResults,
-    /// The end: the book does not seem to cover the question.
+    /// Final: the book does not seem to cover the question.
     LowConfidence,
-    /// The end: there is an error instead of an answer.
+    /// Final: the turn failed with an error.
     Failed,
 }
 
 impl State {
-    /// Where a turn with this answer ends.
+    /// The final state of a turn with this response.
     pub fn end_of(response: &AgentResponse) -> Self {
         match response.confidence {
             _ if response.grounded => Self::Completed,
@@ -38,7 +41,7 @@ impl State {
         }
     }
 
-    /// As it is written in events and traces.
+    /// The name used in events and traces.
     pub fn name(self) -> &'static str {
         match self {
             Self::Received => "received",
@@ -53,18 +56,20 @@ impl State {
     }
 }
 
-/// What happens in a turn.
+/// One event of a turn.
 #[derive(Debug, Clone)]
 pub enum TurnEvent {
-    /// The turn moves on.
+    /// The turn entered a new state.
     State(State),
-    /// The passages found.
+    /// The passages that were found.
     Sources(Vec<SourceChunk>),
-    /// A sentence that was checked, with the citations it carries.
+    /// A verified sentence of the answer, with its citations.
     Sentence(Sentence, Vec<Citation>),
-    /// The sentences so far are not the answer after all; others follow, or none.
+    /// Discard all sentences sent so far; others may follow.
     Restart,
+    /// The model failed; an extractive answer follows. The reason is for operators, not for users.
+    ModelFailed(GenerateError),
 }
 
-/// Hears what happens.
+/// Receives the events of a turn.
 pub type Listener<'a> = &'a (dyn Fn(TurnEvent) + Send + Sync);

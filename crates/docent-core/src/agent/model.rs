@@ -1,6 +1,6 @@
-//! A turn with a model: its calls, the tools it asks for, its sentences as they come.
+//! Run a turn with a model: call it, run the tools it requests, and write its sentences as they arrive.
 //!
-//! Invariant: at most `max_tool_rounds` rounds of tools; then the model must answer without.
+//! Invariant: there are at most `max_tool_rounds` rounds of tool calls; after them, the model must answer.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use serde_json::Value;
 
-use super::compose::{Piece, Writer, Written};
-use super::window::{Window, left_out_warning, tokens};
-use super::{Agent, Brief, Draft, NO_INFORMATION, RESERVE, RetrievalMode, too_slow};
+use super::incoming::{Incoming, Raw};
+use super::window::{Characters, Window, left_out_warning, tokens};
+use super::writer::{Piece, Writer, Written};
+use super::{Brief, Draft, NO_INFORMATION, PinnedAgent, RESERVE, RetrievalMode, too_slow};
 use crate::cite::{Addresses, take_pointers};
 use crate::clock::Clock;
 use crate::generate::{
-    GenerateError, GenerateEvent, GenerateRequest, Generator, Message, Role, ToolCall, Usage,
+    GenerateError, GenerateEvent, GenerateRequest, Generator, Message, Meter, Role, ToolCall, Usage,
 };
 use crate::index::{Filter, NoSuchPart};
 use crate::prompt;
 use crate::query::{MOST_TOOL_HITS, Question};
 use crate::retrieve::Hit;
 use crate::session::ToolRecord;
-use crate::units::units;
 
-/// Waits for `work`, but not longer than `time`.
+/// Waits for `work`, but no longer than `time`.
 pub async fn within<T>(clock: &dyn Clock, time: Duration, work: impl Future<Output = T>) -> Option<T> {
     match select(Box::pin(work), clock.sleep(time)).await {
         Either::Left((done, _)) => Some(done),
@@ -34,18 +34,9 @@ pub async fn within<T>(clock: &dyn Clock, time: Duration, work: impl Future<Outp
     }
 }
 
-/// What a model said, without what it thought: some send both in one stream.
-pub fn spoken(text: &str) -> &str {
-    match text.trim_start().strip_prefix("<think>") {
-        Some(thought) => thought.split_once("</think>").map_or("", |(_, said)| said),
-        None if "<think>".starts_with(text.trim_start()) => "",
-        None => text,
-    }
-}
-
 /// One turn of a model.
 pub struct ModelTurn<'a> {
-    agent: &'a Agent,
+    agent: &'a PinnedAgent,
     generator: &'a dyn Generator,
     searched: &'a Question,
     /// The passages the model has seen; passage `n` is at `n - 1`.
@@ -54,29 +45,33 @@ pub struct ModelTurn<'a> {
     /// How many of the messages are earlier turns.
     earlier: usize,
     writer: Writer<'a>,
+    /// Tokens the turn had used before its first call.
+    used_before: Usage,
+    /// Tokens used by finished calls.
     usage: Usage,
+    /// Estimated tokens of the current call.
+    running: Usage,
+    meter: &'a Meter,
     tool_calls: Vec<ToolRecord>,
     removed_pointers: usize,
     warnings: Vec<String>,
-    /// All that came in this call, thoughts included.
-    received: String,
-    /// How much of what was said is written.
-    written_to: usize,
-    /// When something last came, in microseconds of the clock; read while the turn runs.
+    /// Text received in the current call.
+    incoming: Incoming,
+    /// When the model last sent something, in microseconds of the clock; read while the turn runs.
     progress: Arc<AtomicU64>,
 }
 
 impl<'a> ModelTurn<'a> {
-    /// Prepares the conversation.
+    /// Prepares the messages.
     pub fn new(
-        agent: &'a Agent,
+        agent: &'a PinnedAgent,
         generator: &'a dyn Generator,
         brief: &Brief<'a>,
         writer: Writer<'a>,
     ) -> Self {
-        let prefetch = agent.settings.retrieval_mode == RetrievalMode::Prefetch;
+        let prefetch = agent.parts.settings.retrieval_mode == RetrievalMode::Prefetch;
         let mut hits = if prefetch { brief.retrieved.hits.clone() } else { Vec::new() };
-        let window = Window::new(brief.asked, &hits, brief.history, &agent.settings);
+        let window = Window::new(brief.asked, &hits, brief.history, &agent.parts.settings);
         hits.truncate(window.passages);
         Self {
             agent,
@@ -86,21 +81,23 @@ impl<'a> ModelTurn<'a> {
             messages: window.messages,
             earlier: window.earlier,
             writer,
+            used_before: brief.meter.usage(),
             usage: Usage::default(),
+            running: Usage::default(),
+            meter: brief.meter,
             tool_calls: Vec::new(),
             removed_pointers: 0,
             warnings: window.warnings,
-            received: String::new(),
-            written_to: 0,
-            progress: Arc::new(AtomicU64::new(micros(agent.clock.now()))),
+            incoming: Incoming::default(),
+            progress: Arc::new(AtomicU64::new(micros(agent.parts.clock.now()))),
         }
     }
 
-    /// Runs the turn within its deadline. When it is streamed, the deadline begins anew
-    /// with everything that comes, up to the time a streamed turn may take.
+    /// Runs the turn within its deadline. For a streamed turn, everything that arrives restarts the deadline,
+    /// up to the limit for streamed turns.
     pub async fn run_within(&mut self, brief: &Brief<'_>) -> Result<(), GenerateError> {
         let (start, streamed) = (brief.start, brief.streamed);
-        let (clock, settings) = (self.agent.clock.clone(), &self.agent.settings);
+        let (clock, settings) = (self.agent.parts.clock.clone(), &self.agent.parts.settings);
         let whole = if streamed { settings.stream_deadline } else { settings.deadline };
         let end = (start + whole).saturating_sub(RESERVE);
         let quiet = settings.deadline.saturating_sub(RESERVE);
@@ -128,7 +125,7 @@ impl<'a> ModelTurn<'a> {
 
     /// Calls the model until it answers.
     async fn run(&mut self) -> Result<(), GenerateError> {
-        let settings = &self.agent.settings;
+        let settings = &self.agent.parts.settings;
         let mut round = 0;
         loop {
             let last = round >= settings.max_tool_rounds;
@@ -141,7 +138,7 @@ impl<'a> ModelTurn<'a> {
             };
             let mut calls = match self.call(&request).await {
                 Err(GenerateError::TooLong(_)) if self.earlier > 0 => {
-                    // Our estimate was wrong: the conversation goes, the question stays.
+                    // The estimate was too low: drop the earlier turns and keep the question.
                     self.messages.drain(1..=self.earlier);
                     self.warnings.push(left_out_warning(self.earlier / 2));
                     self.earlier = 0;
@@ -150,15 +147,14 @@ impl<'a> ModelTurn<'a> {
                 called => called?,
             };
             if calls.is_empty() && request.must_use_tool {
-                // It answered without looking: look for it, and let it answer again.
+                // The model answered without searching: search for it, and let it answer again.
                 calls.push(self.obvious_call());
             }
             if calls.is_empty() || last {
                 break;
             }
-            // What it said before it had the passages is no answer.
-            let said = spoken(&std::mem::take(&mut self.received)).to_owned();
-            self.written_to = 0;
+            // Text sent before the passages were known is not part of the answer.
+            let said = std::mem::take(&mut self.incoming).spoken().to_owned();
             self.writer.clear();
             self.messages.push(Message { tool_calls: calls.clone(), ..Message::text(Role::Assistant, said) });
             for call in &calls {
@@ -167,61 +163,68 @@ impl<'a> ModelTurn<'a> {
             }
             round += 1;
         }
-        self.write_up_to(usize::MAX).await;
-        if spoken(&self.received).trim().is_empty() {
+        let rest = self.incoming.finish();
+        self.write(rest).await;
+        if self.incoming.spoken().trim().is_empty() {
             return Err(GenerateError::Unavailable("it sent an empty answer".to_owned()));
         }
         Ok(())
     }
 
-    /// One call: sentences are written as they are complete.
+    /// Makes one call and writes each sentence as soon as it is complete.
     async fn call(&mut self, request: &GenerateRequest) -> Result<Vec<ToolCall>, GenerateError> {
-        let mut stream = self.generator.generate(request).await?;
+        self.begin_call(request);
+        let started = self.generator.generate(request).await;
+        if started.is_err() {
+            // The call was refused, so no tokens were used.
+            self.end_call(Usage::default());
+        }
+        let mut stream = started?;
         let mut calls = Vec::new();
+        let mut characters = Characters::default();
         while let Some(event) = stream.next().await {
-            self.progress.store(micros(self.agent.clock.now()), Ordering::Relaxed);
+            self.progress.store(micros(self.agent.parts.clock.now()), Ordering::Relaxed);
             match event? {
                 GenerateEvent::Text(text) => {
-                    self.received.push_str(&text);
-                    let complete =
-                        units(spoken(&self.received)).iter().rev().nth(1).map(|unit| unit.span.end);
-                    if let Some(end) = complete.filter(|end| *end > self.written_to) {
-                        self.write_up_to(end).await;
-                    }
+                    characters.count(&text);
+                    self.running.output_tokens = characters.tokens();
+                    self.show_usage();
+                    let complete = self.incoming.push(&text);
+                    self.write(complete).await;
                 }
                 GenerateEvent::ToolCalls(more) => calls.extend(more),
-                GenerateEvent::Done(usage) => self.count(usage, request),
+                // Some providers do not report usage.
+                GenerateEvent::Done(usage) if usage.total() == 0 => self.end_call(self.running),
+                GenerateEvent::Done(usage) => self.end_call(usage),
             }
         }
         Ok(calls)
     }
 
-    /// Adds what a call cost; an estimate where the provider does not say.
-    fn count(&mut self, usage: Usage, request: &GenerateRequest) {
-        let sent = || request.messages.iter().map(|message| tokens(&message.content)).sum::<usize>() as u32;
-        let estimated = usage.total() == 0;
-        self.usage.input_tokens += if estimated { sent() } else { usage.input_tokens };
-        self.usage.output_tokens +=
-            if estimated { tokens(&self.received) as u32 } else { usage.output_tokens };
+    fn begin_call(&mut self, request: &GenerateRequest) {
+        self.end_call(self.running);
+        let sent = request.messages.iter().map(|message| tokens(&message.content)).sum::<usize>();
+        self.running.input_tokens = u32::try_from(sent).unwrap_or(u32::MAX);
+        self.show_usage();
     }
 
-    /// Writes the sentences of the answer that end at or before `end`.
-    async fn write_up_to(&mut self, end: usize) {
-        let answer = spoken(&self.received).to_owned();
-        for unit in units(&answer) {
-            if unit.span.end > end || unit.span.start < self.written_to {
-                continue;
-            }
-            let separator = match &answer[self.written_to..unit.span.start] {
-                gap if gap.contains("\n\n") => "\n\n",
-                gap if gap.contains('\n') => "\n",
-                _ => " ",
-            };
-            let pointed = take_pointers(&answer[unit.span.clone()], self.hits.len(), &Seen(&self.hits));
-            self.written_to = unit.span.end;
+    fn end_call(&mut self, usage: Usage) {
+        self.usage = self.usage + usage;
+        self.running = Usage::default();
+        self.show_usage();
+    }
+
+    fn show_usage(&self) {
+        self.meter.set(self.used_before + self.usage + self.running);
+    }
+
+    /// Writes pieces of the answer.
+    async fn write(&mut self, pieces: Vec<Raw>) {
+        for raw in pieces {
+            let pointed = take_pointers(&raw.text, self.hits.len(), &Seen(&self.hits));
             self.removed_pointers += pointed.removed;
             let piece = Piece {
-                separator: separator.to_owned(),
+                separator: raw.separator,
                 text: pointed.text,
                 passages: pointed.passages,
                 copied: None,
@@ -233,12 +236,12 @@ impl<'a> ModelTurn<'a> {
     fn obvious_call(&self) -> ToolCall {
         ToolCall {
             id: "call_0".to_owned(),
-            name: self.agent.settings.tool_name.clone(),
+            name: self.agent.parts.settings.tool_name.clone(),
             arguments: serde_json::json!({ "query": self.searched.text() }).to_string(),
         }
     }
 
-    /// Runs a tool. Whatever is wrong goes back to the model as words it can act on.
+    /// Runs a tool. Errors go back to the model as text, so that it can react.
     async fn run_tool(&mut self, call: &ToolCall) -> String {
         let (result, query, found) = match self.search(call).await {
             Ok((query, hits)) => {
@@ -255,13 +258,13 @@ impl<'a> ModelTurn<'a> {
             query,
             results_count: found.len(),
             avg_similarity: found.iter().map(|hit| hit.score).sum::<f32>() / found.len().max(1) as f32,
-            timestamp: self.agent.clock.timestamp(),
+            timestamp: self.agent.parts.clock.timestamp(),
         });
         result
     }
 
     async fn search(&self, call: &ToolCall) -> Result<(String, Vec<Hit>), (String, String)> {
-        let tool = &self.agent.settings.tool_name;
+        let tool = &self.agent.parts.settings.tool_name;
         if call.name != *tool {
             return Err((String::new(), format!("there is no tool `{}`; use `{tool}`", call.name)));
         }
@@ -298,22 +301,26 @@ impl<'a> ModelTurn<'a> {
         }
     }
 
-    /// A module the book does not have would silently find nothing.
+    /// Reports unknown modules and books; otherwise the search would silently find nothing.
     async fn check_filter(&self, filter: &Filter) -> Result<(), String> {
         match self.agent.retriever.check(filter).await {
-            Ok(Err(NoSuchPart::Module { name, known, .. } | NoSuchPart::Book { name, known })) => {
-                Err(format!("there is no module `{name}`; there are {}", known.join(", ")))
+            Ok(Err(NoSuchPart::Module { name, known, .. })) => {
+                Err(format!("there is no module `{name}`; available modules: {}", known.join(", ")))
+            }
+            Ok(Err(NoSuchPart::Book { name, known })) => {
+                Err(format!("there is no book `{name}`; available books: {}", known.join(", ")))
             }
             _ => Ok(()),
         }
     }
 
-    /// What came of it.
+    /// The result of the turn.
     pub fn finish(self) -> (Draft, Written) {
-        let declined = spoken(&self.received).contains(NO_INFORMATION);
+        let declined = self.incoming.spoken().contains(NO_INFORMATION);
         let draft = Draft {
             hits: self.hits,
-            usage: self.usage,
+            // An interrupted call is billed too.
+            usage: self.usage + self.running,
             model: self.generator.model().to_owned(),
             tool_calls: self.tool_calls,
             removed_pointers: self.removed_pointers,
@@ -322,7 +329,7 @@ impl<'a> ModelTurn<'a> {
         };
         let mut writer = self.writer;
         if declined {
-            // A model that declines and then talks on has declined.
+            // If the model declines, ignore the rest of its answer.
             writer.clear();
         }
         (draft, writer.finish())
@@ -333,7 +340,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The addresses of the passages the model has seen.
+/// The URLs of the passages the model has seen.
 struct Seen<'a>(&'a [Hit]);
 
 impl Addresses for Seen<'_> {

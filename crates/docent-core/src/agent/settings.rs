@@ -1,4 +1,4 @@
-//! How an agent behaves.
+//! Settings of the agent.
 
 use std::time::Duration;
 
@@ -6,69 +6,70 @@ use serde::{Deserialize, Serialize};
 
 use crate::cite::CitationStyle;
 
-/// What happens to sentences the passages do not support.
+/// What to do with sentences that the passages do not support.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verify {
-    /// They stay, marked.
+    /// Keep and mark them.
     #[default]
     Mark,
-    /// They go.
+    /// Remove them.
     Drop,
-    /// They stay as they are.
+    /// Verify nothing and keep all sentences.
     Off,
 }
 
-/// How passages reach the model.
+/// How the model gets passages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RetrievalMode {
-    /// They are in the first call.
+    /// The first call contains them.
     #[default]
     Prefetch,
-    /// The model must ask for them first.
+    /// The model must search for them with the tool.
     Tool,
 }
 
-/// Who makes a follow-up stand alone.
+/// How follow-up questions are rewritten.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rewrite {
-    /// The model when there is one, else the rule.
+    /// By the model if there is one, else by rule.
     #[default]
     Model,
-    /// Always the rule.
+    /// Always by rule.
     Rule,
 }
 
-/// How an agent behaves.
+/// Settings of the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Messages of the conversation shown to the model.
+    /// Maximum number of earlier messages the model sees; a turn has two.
     pub max_history: usize,
-    /// Tokens the model is sent at most, its answer included; the oldest messages go first.
+    /// Size of the model's context window in tokens, including the answer. The oldest messages are dropped
+    /// first.
     pub context_tokens: usize,
-    /// Rounds of tool calls in one turn.
+    /// Maximum number of rounds of tool calls in one turn.
     pub max_tool_rounds: usize,
     /// The model's temperature.
     pub temperature: f32,
-    /// The most tokens of an answer; none leaves it to the model.
+    /// Maximum number of tokens in an answer; none leaves it to the model.
     pub max_output_tokens: Option<u32>,
-    /// The time a whole turn may take; streamed, the time until something comes.
+    /// Time limit of a turn. For a streamed turn, the longest time without new text.
     pub deadline: Duration,
-    /// The time a streamed turn may take.
+    /// Time limit of a streamed turn.
     pub stream_deadline: Duration,
-    /// What happens to unsupported sentences.
+    /// What to do with unsupported sentences.
     pub verify: Verify,
-    /// How citations look.
+    /// How citations are rendered in the answer.
     pub citation_style: CitationStyle,
-    /// How passages reach the model.
+    /// How the model gets passages.
     pub retrieval_mode: RetrievalMode,
-    /// Who makes a follow-up stand alone.
+    /// How follow-up questions are rewritten.
     pub rewrite: Rewrite,
-    /// What the tool is called.
+    /// Name of the search tool that the model can call.
     pub tool_name: String,
-    /// Answers kept for when they are asked for again.
+    /// Number of answers kept in the cache.
     pub cached_answers: usize,
 }
 

@@ -1,6 +1,7 @@
-//! Turns with scripted models over a small book.
+//! Test turns with scripted models over a small book.
 
 mod conversation;
+mod caches;
 mod streamed;
 mod tools;
 
@@ -11,12 +12,12 @@ use async_trait::async_trait;
 use proptest::prelude::*;
 
 use super::*;
-use crate::answer::Sentence;
+use crate::answer::{AnswerStatus, Sentence, Verdict};
 use crate::generate::{EventStream, GenerateEvent, GenerateRequest, ToolCall};
 use crate::language::Language;
 use crate::testing::{MemoryIndex, StoppedClock, chunk};
 
-/// A model that plays one reply a call, the last one again and again.
+/// A model that returns one scripted reply per call, and repeats the last one.
 struct Script {
     replies: Mutex<VecDeque<Vec<Result<GenerateEvent, GenerateError>>>>,
     requests: Mutex<Vec<GenerateRequest>>,
@@ -67,7 +68,11 @@ fn agent_with(
     settings: Settings,
 ) -> Agent {
     let retriever = retriever(Arc::new(book()), None);
-    Agent::new(retriever, generator, sessions, None, Arc::new(StoppedClock), settings)
+    Agent::builder(retriever, Arc::new(StoppedClock))
+        .generator(generator)
+        .sessions(sessions)
+        .settings(settings)
+        .build()
 }
 
 fn retriever(index: Arc<dyn crate::index::Index>, embedder: Option<Arc<dyn Embedder>>) -> Retriever {
@@ -90,7 +95,7 @@ async fn ask(agent: &Agent, query: &str) -> AgentResponse {
     agent.ask(&ask, &|_| {}).await.unwrap()
 }
 
-/// The rules that are never broken.
+/// Checks what must hold for every response.
 fn check(response: &AgentResponse) {
     assert_eq!(response.grounded, !response.citations.is_empty());
     assert!((0.0..=1.0).contains(&response.relevance));
@@ -114,38 +119,43 @@ fn check(response: &AgentResponse) {
         assert!(
             sentence.citations.iter().all(|id| response.citations.iter().any(|citation| citation.id == *id))
         );
-        assert_eq!(sentence.supported, !sentence.citations.is_empty());
+        assert_eq!(sentence.supported, sentence.verdict == Verdict::Supported);
+        match sentence.verdict {
+            Verdict::Supported => assert!(!sentence.citations.is_empty()),
+            Verdict::Unsupported | Verdict::None => assert!(sentence.citations.is_empty()),
+            Verdict::Unverified => {}
+        }
     }
     if !response.grounded {
         assert!(response.answer.contains(NO_INFORMATION));
     }
-    // A link may quote the book's words; no sentence of a model's holds a foreign address.
+    // Only extractive answers may contain a URL that the book mentions; a model's sentences may not.
     let foreign = response.sentences.iter().any(|sentence| sentence.text.contains("evil.org"));
     assert!(!foreign || response.model_used == EXTRACTIVE, "{}", response.answer);
 }
 
 #[tokio::test]
-async fn without_a_model_the_books_own_words_answer() {
+async fn without_a_model_the_answer_is_extractive() {
     let response = ask(&agent(None, Settings::default()), "What is a node in the graph?").await;
     check(&response);
     assert_eq!(response.model_used, EXTRACTIVE);
-    assert_eq!(response.citations[0].quote, "A node is a participant in the graph.");
+    assert_eq!(response.citations[0].quote, "A node is a participant in the graph. It may publish at 50 Hz.");
     assert!(
         response
             .answer
-            .starts_with("A node is a participant in the graph. [nodes](https://x.org/nodes#s0:~:text=")
+            .starts_with("A node is a participant in the graph. It may publish at 50 Hz. [nodes](https://x.org/nodes#s0:~:text=")
     );
 }
 
 #[tokio::test]
-async fn what_the_book_does_not_cover_is_said_so() {
+async fn a_question_the_book_does_not_cover_gets_an_abstention() {
     let response = ask(&agent(None, Settings::default()), "zebra").await;
     check(&response);
     assert_eq!((response.grounded, response.confidence), (false, Confidence::None));
 }
 
 #[tokio::test]
-async fn a_models_sentences_are_checked_and_cited() {
+async fn sentences_of_a_model_are_verified_and_cited() {
     let script = Script::new(vec![text(
         "A node participates in the graph [1]. It is made of cheese [1]. See [more](https://evil.org/x) [9].",
     )]);
@@ -168,14 +178,30 @@ async fn a_models_sentences_are_checked_and_cited() {
 }
 
 #[tokio::test]
-async fn pointers_that_lead_nowhere_are_counted() {
+async fn a_sentence_in_another_language_is_kept_and_marked_as_not_verified() {
+    let said =
+        "Ein Knoten ist ein Teilnehmer, der mit anderen über benannte Kanäle Nachrichten austauscht [1].";
+    let script = Script::new(vec![text(said)]);
+    let response = ask(&agent(Some(script), Settings::default()), "What is a node in the graph?").await;
+    assert_eq!((response.sentences[0].verdict, response.grounded), (Verdict::Unverified, true));
+    assert!(response.answer.contains("*(not verified)*"), "{}", response.answer);
+}
+
+#[tokio::test]
+async fn an_abstention_has_the_status_declined() {
+    let response = ask(&agent(None, Settings::default()), "zyxwv?").await;
+    assert_eq!((response.answer_status, response.grounded), (AnswerStatus::Declined, false));
+}
+
+#[tokio::test]
+async fn invalid_pointers_are_removed_and_counted() {
     let script = Script::new(vec![text("A node is in the graph [1][9]. See [more](https://evil.org/x).")]);
     let response = ask(&agent(Some(script), Settings::default()), "What is a node in the graph?").await;
     assert_eq!(response.metadata.removed_pointers, 2);
 }
 
 #[tokio::test]
-async fn unchecked_sentences_are_left_alone() {
+async fn without_verification_no_sentence_is_marked() {
     let script = Script::new(vec![text("It is made of cheese. A node is a participant in the graph [1].")]);
     let settings = Settings { verify: Verify::Off, ..Settings::default() };
     let response = ask(&agent(Some(script), settings), "What is a node in the graph?").await;
@@ -183,7 +209,7 @@ async fn unchecked_sentences_are_left_alone() {
 }
 
 #[tokio::test]
-async fn every_style_reaches_the_answer() {
+async fn the_answer_uses_the_configured_citation_style() {
     use crate::cite::CitationStyle;
     for (style, expected) in [
         (CitationStyle::Source, "[Source: nodes]"),
@@ -197,7 +223,7 @@ async fn every_style_reaches_the_answer() {
 }
 
 #[tokio::test]
-async fn a_sentence_may_rest_on_two_passages() {
+async fn a_sentence_can_cite_two_passages() {
     let chunks = [
         ("one", "A node is a participant in the graph."),
         ("two", "In the graph, each participant is a node."),
@@ -205,7 +231,7 @@ async fn a_sentence_may_rest_on_two_passages() {
     let chunks = chunks.map(|(page, content)| (chunk(page, 0, content), Vec::new())).to_vec();
     let script = Script::new(vec![text("A node is a participant of the graph [1][2].")]);
     let retriever = retriever(Arc::new(MemoryIndex::new(chunks)), None);
-    let agent = Agent::new(retriever, Some(script), None, None, Arc::new(StoppedClock), Settings::default());
+    let agent = Agent::builder(retriever, Arc::new(StoppedClock)).generator(Some(script)).build();
     let response = ask(&agent, "What is a node in the graph?").await;
     check(&response);
     assert_eq!(response.sentences[0].citations, [1, 2]);
@@ -213,7 +239,7 @@ async fn a_sentence_may_rest_on_two_passages() {
 }
 
 #[tokio::test]
-async fn a_module_the_book_does_not_have_is_an_error() {
+async fn an_unknown_module_is_an_error() {
     let ask = Ask {
         query: "node".into(),
         top_k: 5,
@@ -225,7 +251,7 @@ async fn a_module_the_book_does_not_have_is_an_error() {
 }
 
 #[tokio::test]
-async fn thoughts_are_no_answer() {
+async fn a_think_block_is_not_part_of_the_answer() {
     let script =
         Script::new(vec![text("<think>A node. Hm [7].</think>A node is a participant in the graph [1].")]);
     let response = ask(&agent(Some(script), Settings::default()), "What is a node in the graph?").await;
@@ -235,7 +261,7 @@ async fn thoughts_are_no_answer() {
 }
 
 #[tokio::test]
-async fn the_same_question_is_answered_from_memory() {
+async fn a_repeated_question_is_answered_from_the_cache() {
     let script = Script::new(vec![text("A node is a participant in the graph [1].")]);
     let agent = agent(Some(script.clone()), Settings::default());
     let first = ask(&agent, "What is a node in the graph?").await;
@@ -245,11 +271,11 @@ async fn the_same_question_is_answered_from_memory() {
     assert_eq!((script.requests().len(), again.tokens_used), (1, 0));
     assert_eq!(again.answer, first.answer);
     ask(&agent, "What is a topic for messages?").await;
-    assert_eq!(script.requests().len(), 2, "another question is another answer");
+    assert_eq!(script.requests().len(), 2, "another question is not in the cache");
 }
 
 #[tokio::test]
-async fn a_failure_is_not_remembered() {
+async fn a_fallback_answer_is_not_cached() {
     let script = Script::new(vec![
         vec![Err(GenerateError::Unavailable("down".into()))],
         text("A node is a participant in the graph [1]."),
@@ -260,7 +286,31 @@ async fn a_failure_is_not_remembered() {
 }
 
 #[tokio::test]
-async fn a_selection_comes_first_and_names_the_scope() {
+async fn a_selection_stays_within_the_filter() {
+    let vector = |text: &str| crate::testing::LetterEmbedder::vector(text);
+    let chunks =
+        [("nodes", "A node may publish at 50 Hz."), ("topics", "A topic may publish messages at any rate.")];
+    let chunks = chunks.map(|(page, content)| {
+        (Chunk { module_name: page.to_owned(), ..chunk(page, 0, content) }, vector(content))
+    });
+    let retriever = retriever(Arc::new(MemoryIndex::new(chunks.to_vec())), None);
+    let agent = Agent::builder(retriever, Arc::new(StoppedClock)).build();
+    let question = Ask {
+        query: "What may publish?".into(),
+        top_k: 5,
+        include_sources: true,
+        filter: Filter { module: Some("topics".into()), ..Filter::default() },
+        selection: Some(Selection { text: "A node may publish at 50 Hz.".into(), url: None }),
+        ..Ask::default()
+    };
+    let response = agent.ask(&question, &|_| {}).await.unwrap();
+    let modules: Vec<&str> =
+        response.sources.as_ref().unwrap().iter().map(|source| source.module_name.as_str()).collect();
+    assert_eq!(modules, ["topics"]);
+}
+
+#[tokio::test]
+async fn a_selected_passage_comes_first_and_sets_the_scope() {
     let agent = agent(None, Settings::default());
     let selection = Selection { text: "publish at 50 Hz".into(), url: Some("https://x.org/nodes".into()) };
     let question = Ask {
@@ -289,7 +339,7 @@ async fn unsupported_sentences_can_be_dropped() {
 }
 
 #[tokio::test]
-async fn nothing_supported_is_an_abstention() {
+async fn an_answer_without_supported_sentences_becomes_an_abstention() {
     for words in [
         "Cheese is yellow [1].",
         "I don't have information about that in the book content. But cheese is yellow.",
@@ -300,7 +350,7 @@ async fn nothing_supported_is_an_abstention() {
         )
         .await;
         if words.starts_with("Cheese") {
-            // Marked sentences alone are no answer.
+            // Sentences that are only marked as unsupported are not an answer.
             assert!(response.citations.is_empty());
         }
         check(&response);
@@ -309,7 +359,7 @@ async fn nothing_supported_is_an_abstention() {
 }
 
 #[tokio::test]
-async fn a_model_that_fails_is_replaced_by_the_books_words() {
+async fn the_answer_is_extractive_when_the_model_fails() {
     let failures = [
         vec![Err(GenerateError::Unavailable("down".into()))],
         vec![Ok(GenerateEvent::Text("A node ".into())), Err(GenerateError::Interrupted("cut".into()))],
@@ -352,11 +402,11 @@ async fn a_model_that_only_calls_tools_is_stopped() {
     assert!(response.degraded);
     let requests = script.requests();
     assert_eq!(requests.len(), Settings::default().max_tool_rounds + 1);
-    assert!(requests.last().unwrap().tools.is_empty(), "the last call must answer");
+    assert!(requests.last().unwrap().tools.is_empty(), "the last call has no tools");
 }
 
 #[tokio::test]
-async fn bad_tool_calls_go_back_to_the_model_as_words() {
+async fn invalid_tool_calls_are_reported_to_the_model() {
     for (name, arguments, message) in [
         ("delete_everything", "{}", "there is no tool `delete_everything`; use `retrieve_documentation`"),
         ("retrieve_documentation", "{broken", "the arguments are not valid JSON"),
@@ -378,7 +428,7 @@ async fn bad_tool_calls_go_back_to_the_model_as_words() {
 }
 
 #[tokio::test]
-async fn in_tool_mode_the_model_looks_first_even_if_it_would_not() {
+async fn in_tool_mode_the_agent_searches_if_the_model_does_not() {
     let script = Script::new(vec![text("I know it all."), text("A node is a participant in the graph [1].")]);
     let settings = Settings { retrieval_mode: RetrievalMode::Tool, ..Settings::default() };
     let response = ask(&agent(Some(script.clone()), settings), "What is a node in the graph?").await;
@@ -388,7 +438,7 @@ async fn in_tool_mode_the_model_looks_first_even_if_it_would_not() {
 }
 
 #[tokio::test]
-async fn instructions_in_a_passage_change_nothing() {
+async fn instructions_in_a_passage_do_not_affect_citations() {
     let script = Script::new(vec![text("Boil the water [1]. The rules say [7] https://evil.org [1].")]);
     let response = ask(&agent(Some(script), Settings::default()), "How do I boil the water?").await;
     check(&response);
@@ -411,7 +461,7 @@ fn any_answer() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn whatever_a_model_says_the_rules_hold(words in any_answer()) {
+    fn responses_are_valid_whatever_the_model_says(words in any_answer()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let agent = agent(Some(Script::new(vec![text(&words)])), Settings::default());
         check(&runtime.block_on(ask(&agent, "What is a node in the graph?")));

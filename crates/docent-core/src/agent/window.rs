@@ -1,8 +1,9 @@
-//! What fits in the model's window.
+//! Select what fits in the model's context window.
 //!
-//! Invariant: what is sent is estimated to fit; what had to go is said.
+//! Invariant: the estimated size of the messages fits the window; whatever was left out is reported as a
+//! warning.
 
-use super::before::said;
+use super::history::said;
 use super::settings::Settings;
 use crate::generate::{Message, Role};
 use crate::prompt;
@@ -10,27 +11,27 @@ use crate::query::Question;
 use crate::retrieve::Hit;
 use crate::session::Turn;
 
-/// The answer's share when the model has no cap of its own.
+/// Tokens reserved for the answer if `max_output_tokens` is not set.
 const ANSWER_TOKENS: usize = 1000;
 
-/// The tool's description, and what surrounds messages on the way.
+/// Tokens reserved for the description of the tool and for message framing.
 const OVERHEAD_TOKENS: usize = 300;
 
 /// The first messages of a turn.
 pub struct Window {
-    /// Rules, earlier turns, the question.
+    /// System prompt, earlier turns, and the question with its passages.
     pub messages: Vec<Message>,
-    /// How many of the messages are earlier turns; they come right after the rules.
+    /// How many of the messages are from earlier turns; they follow the system prompt.
     pub earlier: usize,
-    /// How many passages fitted.
+    /// How many passages fit.
     pub passages: usize,
-    /// What the reader should know.
+    /// Warnings for the user about what was left out.
     pub warnings: Vec<String>,
 }
 
 impl Window {
-    /// As much as fits: first the rules and the question, then passages, then earlier
-    /// turns, the newest first.
+    /// Fills the window: the system prompt and the question first, then passages, then earlier turns from
+    /// newest to oldest.
     pub fn new(question: &Question, hits: &[Hit], history: &[Turn], settings: &Settings) -> Self {
         let system = prompt::system(&settings.tool_name);
         let answer = settings.max_output_tokens.map_or(ANSWER_TOKENS, |most| most as usize);
@@ -44,7 +45,7 @@ impl Window {
         let mut warnings = Vec::new();
         if passages < hits.len() {
             warnings.push(format!(
-                "only {passages} of {} passages fit in the model's window (agent.context_tokens)",
+                "only {passages} of {} passages fit in the model's context window (agent.context_tokens)",
                 hits.len()
             ));
         }
@@ -61,13 +62,13 @@ impl Window {
     }
 }
 
-/// Said when earlier turns did not fit.
+/// The warning when earlier turns did not fit.
 pub fn left_out_warning(turns: usize) -> String {
     let turns = if turns == 1 { "turn was".to_owned() } else { format!("{turns} turns were") };
-    format!("the oldest {turns} not shown to the model: the conversation is longer than its window")
+    format!("the oldest {turns} not sent to the model: the conversation exceeds its context window")
 }
 
-/// The earlier turns as messages, the newest that fit, and how many did not for want of room.
+/// The newest earlier turns that fit, as messages, and the number of turns that did not fit.
 fn conversation(history: &[Turn], most: usize, mut room: usize) -> (Vec<Message>, usize) {
     let mut messages = Vec::new();
     let wanted = history.len().min(most / 2);
@@ -86,9 +87,30 @@ fn conversation(history: &[Turn], most: usize, mut room: usize) -> (Vec<Message>
     (messages, left_out)
 }
 
-/// Rather too many than too few: providers count differently.
+/// Estimates the number of tokens, rather too high than too low, since providers count differently.
 pub fn tokens(text: &str) -> usize {
-    let ascii = text.bytes().filter(u8::is_ascii).count();
-    let others = text.chars().count() - ascii;
-    ascii.div_ceil(4) + others + 4
+    let mut characters = Characters::default();
+    characters.count(text);
+    characters.tokens() as usize + 4
+}
+
+/// Counts the characters of a text that arrives in pieces.
+#[derive(Debug, Default)]
+pub struct Characters {
+    ascii: usize,
+    others: usize,
+}
+
+impl Characters {
+    /// Adds a piece.
+    pub fn count(&mut self, text: &str) {
+        let ascii = text.bytes().filter(u8::is_ascii).count();
+        self.ascii += ascii;
+        self.others += text.chars().count() - ascii;
+    }
+
+    /// Estimated number of tokens.
+    pub fn tokens(&self) -> u32 {
+        u32::try_from(self.ascii.div_ceil(4) + self.others).unwrap_or(u32::MAX)
+    }
 }

@@ -1,57 +1,67 @@
-//! Links that open the page at the quoted words.
+//! Build links that open a page at the quoted words.
 //!
-//! A browser scrolls to and marks the words of a `:~:text=` fragment; one that does not
-//! know it still goes to the heading. A browser looks for each end of the words within one
-//! block of the page, and for what the page shows: a list has no hyphens there, a note no colon
-//! behind its name, a row of a table no bars.
+//! A browser scrolls to the text of a `:~:text=` fragment and highlights it; a browser without support for
+//! fragments still scrolls to the heading. Browsers match the start and the end of a fragment within one
+//! block of the rendered page, which has no list markers, no colon after the name of a note and no bars in
+//! tables. A quote of several blocks gets one fragment per block: if the page shows one of them differently, or
+//! hides it in a closed tab, the others are still highlighted.
 //!
-//! Invariant: each end of a fragment stands on one line of the quote, in words the page shows.
+//! Invariant: the start and the end of a fragment are each on one line of the quote, in words the page shows.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Everything a text fragment gives a meaning to, and all else that needs it.
+/// Characters to escape: those with a meaning in text fragments, and those that always need escaping.
 const FRAGMENT_TEXT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'~').remove(b'!').remove(b'*');
 
-/// Quotes up to this many words are named whole; longer ones by both ends.
+/// Quotes up to this many words are used whole; of longer ones, only start and end.
 const WHOLE_QUOTE: usize = 8;
 
-/// Words at each end of a longer quote; more where these stand on the page more than once.
+/// Words used from the start and the end of a longer quote; more if these are not unique on the page.
 const END_WORDS: usize = 5;
 
-/// Words in front of an end that stands on the page more than once.
+/// Words of context before a text that is not unique on the page.
 const PREFIX_WORDS: usize = 4;
 
-/// The longest name of a note or a term, in words.
+/// Maximum number of blocks of a quote that are highlighted.
+const MOST_FRAGMENTS: usize = 6;
+
+/// Maximum number of words in the name of a note or a term.
 const LABEL_WORDS: usize = 5;
 
-/// Fewer words than this, or letters, stand in many places of a page.
+/// A text with fewer words or characters may occur in many places of a page.
 const SURE_WORDS: usize = 3;
 const SURE_LENGTH: usize = 12;
 
-/// `url` with a fragment for the words of `quote`, as they stand in `page`. Without one when
-/// there are no words to find, and for a file.
+/// Adds a text fragment for `quote`, which is part of `page`, to `url`. Returns `url` unchanged if the quote
+/// has no words or `url` is a file.
 pub fn deep_link(url: &str, quote: &str, page: &str) -> String {
     let is_page = url.starts_with("http://") || url.starts_with("https://");
-    let lines = shown_lines(quote);
-    if !is_page || lines.is_empty() {
-        return url.to_owned();
+    let blocks = shown_blocks(quote);
+    let (true, Some(first)) = (is_page, blocks.first()) else { return url.to_owned() };
+    let page = shown_blocks(page);
+    let page: Vec<String> = page.iter().flatten().map(|line| line.words.join(" ").to_lowercase()).collect();
+    // A block that is too short to be unique, such as the name of a tab, would highlight other places.
+    let is_sure =
+        |block: &&Vec<Line>| block.len() > 1 || block.iter().all(|line| is_sure(&line.words, &page));
+    let sure = blocks.iter().filter(is_sure).take(MOST_FRAGMENTS);
+    let mut fragments: Vec<String> = sure.map(|block| fragment(block, &page)).collect();
+    if fragments.is_empty() {
+        fragments.push(fragment(first, &page));
     }
-    let page: Vec<String> =
-        shown_lines(page).iter().map(|line| line.words.join(" ").to_lowercase()).collect();
     let separator = if url.contains('#') { "" } else { "#" };
-    format!("{url}{separator}:~:text={}", fragment(&lines, &page))
+    format!("{url}{separator}:~:text={}", fragments.join("&text="))
 }
 
-/// A line of a text as the page shows it.
+/// A line of text as the page shows it.
 struct Line {
     words: Vec<String>,
-    /// Nothing the page shows stands between it and the line before.
+    /// Whether it directly follows the line before, with nothing else shown between them.
     follows: bool,
 }
 
 fn fragment(lines: &[Line], page: &[String]) -> String {
-    // A first line of a word or two says where the second is better than it says where it is.
+    // A first line that is too short to be unique is better used as context for the second line.
     if let [first, second, ..] = lines
         && !is_sure(&first.words, page)
     {
@@ -70,7 +80,7 @@ fn is_sure(words: &[String], page: &[String]) -> bool {
     words.len() >= SURE_WORDS && text.len() >= SURE_LENGTH && count(&text, page) < 2
 }
 
-/// The words, or both ends of them.
+/// The whole text, or its start and end.
 fn ends(lines: &[Line], page: &[String]) -> String {
     let start = start(lines, page);
     let used = start.split(' ').count();
@@ -78,7 +88,7 @@ fn ends(lines: &[Line], page: &[String]) -> String {
     if used == words.len() {
         return encode(&start);
     }
-    // The last line that does not stand among the others before it; the rest is left unmarked.
+    // End at the last line that does not occur earlier in the quote; anything after it is not highlighted.
     let mut length = words.len();
     for line in lines.iter().rev() {
         let first = length - line.words.len();
@@ -95,8 +105,8 @@ fn encode(text: &str) -> String {
     utf8_percent_encode(text, FRAGMENT_TEXT).to_string()
 }
 
-/// A short line whole, of a longer one as many of its first words as it takes to stand on the
-/// page once.
+/// The start of a fragment: a short line whole, or as many words of a longer one as needed to be unique on
+/// the page.
 fn start(lines: &[Line], page: &[String]) -> String {
     let Some(Line { words, .. }) = lines.first() else { return String::new() };
     if lines.len() == 1 && words.len() <= WHOLE_QUOTE {
@@ -108,15 +118,15 @@ fn start(lines: &[Line], page: &[String]) -> String {
     unique.unwrap_or_else(|| words[..least].join(" "))
 }
 
-/// As many of the last words as it takes not to stand before their place in `between`.
+/// The end of a fragment: as many of the last words as needed to occur only once in `between`.
 fn end(words: &[&str], between: &str) -> Option<String> {
     let least = END_WORDS.min(words.len()).max(1);
     let mut ends = (least..=words.len()).map(|count| words[words.len() - count..].join(" "));
     ends.find(|text| between.matches(&text.to_lowercase()).count() == 1)
 }
 
-/// The words in front of a text that stands on the page more than once, where it stands first.
-/// Only words of the same line are sure to be next to it.
+/// The context before the first occurrence of a text that is not unique on the page. Only words on the same
+/// line are certain to be adjacent.
 fn before(text: &str, page: &[String]) -> String {
     if count(text, page) < 2 {
         return String::new();
@@ -135,11 +145,13 @@ fn count(text: &str, page: &[String]) -> usize {
     page.iter().map(|line| line.matches(&text).count()).sum()
 }
 
-/// The text as the page shows it: a line for each that a browser searches by itself.
-fn shown_lines(text: &str) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+/// Splits text into paragraphs, lists, tables and code, and those into lines as the page shows them; a browser
+/// matches within one line.
+fn shown_blocks(text: &str) -> Vec<Vec<Line>> {
+    let mut blocks: Vec<Vec<Line>> = vec![Vec::new()];
     let mut fence: Option<&str> = None;
     let mut gap = true;
+    let (mut after_blank, mut was_item) = (false, false);
     for line in text.lines() {
         let bare = line.trim();
         let marker = &bare[..bare.len() - bare.trim_start_matches('`').len()];
@@ -147,35 +159,46 @@ fn shown_lines(text: &str) -> Vec<Line> {
         if marker.len() >= 3 && fence.is_none_or(|open| bare == open) {
             fence = if fence.is_some() { None } else { Some(marker) };
             gap = true;
+            blocks.push(Vec::new());
         } else if fence.is_some() {
-            // Code keeps its spaces, and a browser does not look past two of them.
+            // Code keeps its spaces, and browsers do not match across two of them.
             pieces.extend(bare.split("  ").map(str::to_owned));
         } else if let Some(row) = bare.strip_prefix('|') {
-            let cells = row.trim_end_matches('|').split(" | ").map(without_backticks);
-            // The rule below the head is not on the page.
+            let row = row.strip_suffix('|').unwrap_or(row);
+            let cells = row.split(" | ").map(|cell| without_backticks(cell).replace("\\|", "|"));
+            // The line below the table header is not shown on the page.
             pieces.extend(cells.filter(|cell| !cell.trim().chars().all(|c| c == '-')));
         } else {
             let item = without_marker(bare);
             let said = without_label(item);
+            let is_item = item.len() < bare.len();
+            // Blank lines between the items of a list do not end it.
+            if after_blank && !bare.is_empty() && !(is_item && was_item) {
+                blocks.push(Vec::new());
+            }
+            was_item = if bare.is_empty() { was_item } else { is_item };
             gap |= bare.is_empty() || bare.starts_with('[') || !item.starts_with(said);
             pieces.push(without_backticks(said));
         }
+        after_blank = bare.is_empty() && fence.is_none();
         for piece in pieces {
             let words: Vec<String> = piece.split_whitespace().map(str::to_owned).collect();
             if words.iter().any(|word| word.contains(char::is_alphanumeric)) {
-                lines.push(Line { words, follows: !gap });
+                if let Some(block) = blocks.last_mut() {
+                    block.push(Line { words, follows: !gap });
+                }
                 gap = false;
             } else {
-                // Signs alone are nothing to look for, but they are there.
+                // Punctuation alone cannot be searched for, but it separates the lines around it.
                 gap |= !words.is_empty();
             }
         }
     }
-    lines
+    blocks.retain(|block| !block.is_empty());
+    blocks
 }
 
-/// `- text` and `2. text` without what the browser draws, `[1] text` without the number that
-/// stands beside a footnote.
+/// Removes the markers of list items (`- text`, `2. text`) and footnotes (`[1] text`).
 fn without_marker(line: &str) -> &str {
     if let Some(item) = line.strip_prefix("- ") {
         return item;
@@ -189,7 +212,7 @@ fn without_marker(line: &str) -> &str {
     line[digits..].strip_prefix(". ").filter(|_| digits > 0).unwrap_or(line)
 }
 
-/// `Note: text` without the name of the note, which is a block of its own on the page; so is a term.
+/// Removes the name in `Note: text` and `term: text`, which is a separate block on the page.
 fn without_label(line: &str) -> &str {
     let Some((label, text)) = line.split_once(": ") else { return line.trim_end_matches(':') };
     let is_label = !label.is_empty() && label.split_whitespace().count() <= LABEL_WORDS;
@@ -197,7 +220,7 @@ fn without_label(line: &str) -> &str {
     if is_label && is_enough { without_label(text) } else { line.trim_end_matches(':') }
 }
 
-/// Code spans as they show: what stands between backticks, which may be backticks too.
+/// Removes the backticks around code spans; backticks inside a span stay.
 fn without_backticks(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -228,13 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn a_short_quote_is_named_whole() {
+    fn a_short_quote_is_used_whole() {
         check("Use `rclpy`, please.", "First. Use `rclpy`, please.", ":~:text=Use%20rclpy%2C%20please.");
         assert_eq!(deep_link("https://x.org/a", "Yes.", ""), "https://x.org/a#:~:text=Yes.");
     }
 
     #[test]
-    fn a_long_quote_is_named_by_both_ends() {
+    fn of_a_long_quote_only_start_and_end_are_used() {
         check(
             "one two three four five six seven eight nine ten",
             "",
@@ -243,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_as_long_as_it_takes_to_be_the_only_one() {
+    fn start_and_end_are_extended_until_they_are_unique() {
         check(
             "a b c d e f g h i j",
             "A b c d e x.\na b c d e f g h i j",
@@ -257,18 +280,18 @@ mod tests {
     }
 
     #[test]
-    fn words_that_stand_there_twice_get_those_in_front_of_them() {
+    fn text_that_is_not_unique_gets_a_prefix() {
         check(
             "It works.",
             "Alpha. It works. Beta comes now. It works. Gamma.",
             ":~:text=alpha.-,It%20works.",
         );
-        // What stands before a block is not sure to be next to it on the page.
+        // Text of the block before is not certain to be adjacent on the page.
         check("It works.", "Alpha.\n\nIt works.\n\nIt works.", ":~:text=It%20works.");
     }
 
     #[test]
-    fn no_end_runs_over_a_line() {
+    fn start_and_end_stay_on_one_line() {
         check(
             "- One is enough here\n- Two\n  - three four",
             "",
@@ -276,15 +299,18 @@ mod tests {
         );
         check("1. Stop.\n2. Go on.", "", ":~:text=Stop.-,Go%20on.");
         check("| a | b |\n| --- | --- |\n| `x` | 1 y |", "", ":~:text=a-,b,1%20y");
+        // The page shows an escaped bar without its backslash.
+        check("| a |\n| --- |\n| `x \\| y` |", "", ":~:text=a-,x%20%7C%20y");
         check(
             "```py\ndef run(x):\n    return x  # x\n```",
             "",
             ":~:text=def%20run%28x%29%3A-,return%20x,%23%20x",
         );
         check("```sh\nls\n```", "", ":~:text=ls");
-        // What stands between two lines parts them, be it only signs.
+        // Punctuation between two lines separates them.
         check("```py\n>>> x\n...\n>>> y\n>>> z\n```", "", ":~:text=%3E%3E%3E%20y-,%3E%3E%3E%20z");
-        // A last line that stands in the quote before is not where the browser would end.
+        // The browser would end at the first occurrence, so the last line must not occur earlier in the
+        // quote.
         check(
             "| gate | opened by |\n| sea gate | the tide |\n| wheel | gate |",
             "",
@@ -293,7 +319,18 @@ mod tests {
     }
 
     #[test]
-    fn names_that_stand_apart_are_left_out() {
+    fn every_block_of_a_quote_gets_its_own_fragment() {
+        check(
+            "On a laptop it only simulates:\n\n```sh\nmill simulate --speed 60\nmill stop\n```\n\nmacOS\n\n- One is enough.\n\n- Two are better.",
+            "",
+            ":~:text=On%20a%20laptop%20it%20only%20simulates&text=mill%20simulate%20%2D%2Dspeed%2060,mill%20stop\
+             &text=One%20is%20enough.,Two%20are%20better.",
+        );
+        check("Only\n\nmacOS", "", ":~:text=Only");
+    }
+
+    #[test]
+    fn names_of_notes_and_terms_are_removed() {
         check("Warning: Stand back.", "", ":~:text=Stand%20back.");
         check("Note: Why not\nbecause", "", ":~:text=Why%20not-,because");
         check("sill: The beam.", "", ":~:text=The%20beam.");
@@ -304,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_and_files_get_no_fragment() {
+    fn punctuation_and_files_get_no_fragment() {
         check("---", "", "");
         assert_eq!(deep_link("file:///a.md#b", "Words.", "Words."), "file:///a.md#b");
     }

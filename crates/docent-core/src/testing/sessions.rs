@@ -1,4 +1,4 @@
-//! The contract of every session store.
+//! The contract suite for session stores.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -8,12 +8,12 @@ use std::task::Poll;
 
 use uuid::Uuid;
 
-use crate::answer::{AgentResponse, Citation, Metadata, Scope, Sentence};
+use crate::answer::{AgentResponse, AnswerStatus, Citation, Metadata, Scope, Sentence, Verdict};
 use crate::retrieve::Confidence;
-use crate::session::{SessionError, SessionStore, ToolRecord, Turn};
-use crate::sources::SourceChunk;
+use crate::search_response::SourceChunk;
+use crate::session::{SecretHash, SessionAccess, SessionError, SessionStore, ToolRecord, Turn};
 
-/// A question that was answered, with one source and one citation of it.
+/// An answered turn with one source and one citation.
 pub fn turn(query: &str) -> Turn {
     let turn_id = Uuid::new_v4();
     let timestamp = "2026-03-04T05:06:07.089Z".to_owned();
@@ -35,6 +35,7 @@ pub fn turn(query: &str) -> Turn {
         document_id: "ros2/nodes.md".to_owned(),
         chunk_index: 0,
         token_count: 8,
+        role: "body".to_owned(),
     };
     let citation = Citation {
         id: 1,
@@ -65,18 +66,24 @@ pub fn turn(query: &str) -> Turn {
             turn_id,
             session_id: None,
             query: query.to_owned(),
+            rewritten_query: None,
+            kind: Default::default(),
             answer: format!("{content} [1]"),
             sentences: vec![Sentence {
                 text: content.to_owned(),
                 citations: vec![1],
                 support: 1.0,
                 supported: true,
+                verdict: Verdict::Supported,
                 new_paragraph: true,
+                separator: String::new(),
                 html: None,
             }],
             citations: vec![citation],
             sources: Some(vec![source]),
             grounded: true,
+            answer_status: AnswerStatus::Answered,
+            missing: Vec::new(),
             confidence: Confidence::High,
             relevance: 0.81,
             scope: Scope::Section,
@@ -92,7 +99,11 @@ pub fn turn(query: &str) -> Turn {
                 retrieval_time_ms: 0.75,
                 generation_time_ms: 7.095,
                 chunk_count: 1,
+                passages_read: 0,
+                reader_busy: false,
                 cache_hit: false,
+                prompt_tokens: 0,
+                completion_tokens: 0,
                 index_version: "0000000001".to_owned(),
                 removed_pointers: 2,
                 warnings: vec!["mind the gap".to_owned()],
@@ -102,19 +113,23 @@ pub fn turn(query: &str) -> Turn {
     }
 }
 
-/// What every [`SessionStore`] must do. `make` gives an empty one.
+/// Checks what every [`SessionStore`] must do. `make` creates an empty store.
 pub async fn session_contract(make: impl AsyncFn() -> Arc<dyn SessionStore>) {
     a_new_session_is_empty(&*make().await).await;
-    a_turn_comes_back_as_it_was(&*make().await).await;
-    the_last_turns_are_given_oldest_first(&*make().await).await;
-    the_first_question_is_the_title(&*make().await).await;
-    a_given_title_stays(&*make().await).await;
-    the_last_used_is_listed_first(&*make().await).await;
+    a_turn_is_returned_unchanged(&*make().await).await;
+    the_last_turns_are_returned_oldest_first(&*make().await).await;
+    the_first_question_becomes_the_title(&*make().await).await;
+    a_title_set_by_rename_is_kept(&*make().await).await;
+    the_most_recently_used_session_is_listed_first(&*make().await).await;
     a_reset_clears_the_history(&*make().await).await;
-    a_deleted_session_is_gone(&*make().await).await;
+    a_deleted_session_is_not_found(&*make().await).await;
     an_unknown_session_is_not_found(&*make().await).await;
-    nothing_stored_makes_a_session_unreadable(&*make().await).await;
-    turns_appended_at_once_have_one_order(&*make().await).await;
+    unusual_values_do_not_make_a_session_unreadable(&*make().await).await;
+    concurrent_appends_have_a_consistent_order(&*make().await).await;
+    turns_are_paginated(&*make().await).await;
+    a_session_stores_the_hashes_of_its_secrets(&*make().await).await;
+    old_sessions_expire(&*make().await).await;
+    retention_time_does_not_jump(&*make().await).await;
 }
 
 async fn a_new_session_is_empty(store: &dyn SessionStore) {
@@ -122,7 +137,7 @@ async fn a_new_session_is_empty(store: &dyn SessionStore) {
     let mut ids = HashSet::new();
     for _ in 0..20 {
         let session = store.create().await.unwrap();
-        assert!(ids.insert(session.session_id), "{} was given twice", session.session_id);
+        assert!(ids.insert(session.session_id), "the id {} was used twice", session.session_id);
         assert!(is_rfc3339(&session.started_at), "{}", session.started_at);
         assert_eq!(session.started_at, session.updated_at);
         assert_eq!((&session.title, session.turn_count), (&None, 0));
@@ -131,7 +146,7 @@ async fn a_new_session_is_empty(store: &dyn SessionStore) {
     }
 }
 
-async fn a_turn_comes_back_as_it_was(store: &dyn SessionStore) {
+async fn a_turn_is_returned_unchanged(store: &dyn SessionStore) {
     let id = store.create().await.unwrap().session_id;
 
     let mut with_everything = turn("How do I install it?");
@@ -167,7 +182,7 @@ async fn a_turn_comes_back_as_it_was(store: &dyn SessionStore) {
     assert_eq!(store.turns(id, 10).await.unwrap(), turns);
 }
 
-async fn the_last_turns_are_given_oldest_first(store: &dyn SessionStore) {
+async fn the_last_turns_are_returned_oldest_first(store: &dyn SessionStore) {
     let id = store.create().await.unwrap().session_id;
     let other = store.create().await.unwrap().session_id;
     for query in ["one", "two", "three", "four", "five"] {
@@ -182,7 +197,7 @@ async fn the_last_turns_are_given_oldest_first(store: &dyn SessionStore) {
     }
 }
 
-async fn the_first_question_is_the_title(store: &dyn SessionStore) {
+async fn the_first_question_becomes_the_title(store: &dyn SessionStore) {
     let id = store.create().await.unwrap().session_id;
     store.append(id, &turn(" What is a node? ")).await.unwrap();
     store.append(id, &turn("And a topic?")).await.unwrap();
@@ -195,11 +210,11 @@ async fn the_first_question_is_the_title(store: &dyn SessionStore) {
     let title = store.get(id).await.unwrap().title.unwrap();
     let start = title.strip_suffix('…').unwrap();
     assert!((40..=80).contains(&start.chars().count()), "{title}");
-    assert!(question.strip_prefix(start).unwrap().starts_with(' '), "{title} ends inside a word");
-    assert_eq!(queries(store, id, 1).await, [question], "the question itself is whole");
+    assert!(question.strip_prefix(start).unwrap().starts_with(' '), "the title `{title}` ends inside a word");
+    assert_eq!(queries(store, id, 1).await, [question], "the question itself is not shortened");
 }
 
-async fn a_given_title_stays(store: &dyn SessionStore) {
+async fn a_title_set_by_rename_is_kept(store: &dyn SessionStore) {
     let id = store.create().await.unwrap().session_id;
     let renamed = store.rename(id, "Nodes, für später").await.unwrap();
     assert_eq!(renamed.title.as_deref(), Some("Nodes, für später"));
@@ -209,13 +224,13 @@ async fn a_given_title_stays(store: &dyn SessionStore) {
     assert_eq!(store.rename(id, "Topics").await.unwrap().title.as_deref(), Some("Topics"));
     assert_eq!(queries(store, id, 10).await, ["What is a node?"]);
 
-    // Not every store can keep a NUL, but none may fail on one.
+    // Not every store can represent a NUL, but none may fail on one.
     let strange = store.rename(id, "\u{0}No\u{0}des' -- \u{7f}\u{10ffff}").await.unwrap();
     assert_eq!(strange.title.as_deref().unwrap().replace('\0', ""), "Nodes' -- \u{7f}\u{10ffff}");
     assert_eq!(store.get(id).await.unwrap(), strange);
 }
 
-async fn the_last_used_is_listed_first(store: &dyn SessionStore) {
+async fn the_most_recently_used_session_is_listed_first(store: &dyn SessionStore) {
     let mut ids = Vec::new();
     for _ in 0..4 {
         ids.push(store.create().await.unwrap().session_id);
@@ -226,7 +241,7 @@ async fn the_last_used_is_listed_first(store: &dyn SessionStore) {
     };
     assert_eq!(listed(10, 0).await, [3, 2, 1, 0]);
 
-    // Changing a session is using it; looking at it is not.
+    // Changing a session counts as using it; reading it does not.
     store.append(ids[0], &turn("What is a node?")).await.unwrap();
     store.get(ids[1]).await.unwrap();
     store.turns(ids[1], 10).await.unwrap();
@@ -246,7 +261,7 @@ async fn the_last_used_is_listed_first(store: &dyn SessionStore) {
     assert_eq!(listed(2, 3).await, [0; 0]);
     assert_eq!(listed(usize::MAX, usize::MAX).await, [0; 0]);
 
-    // A session is listed as it is.
+    // The list contains the same data as `get`.
     assert_eq!(store.list(1, 0).await.unwrap(), [store.get(ids[2]).await.unwrap()]);
 }
 
@@ -259,17 +274,19 @@ async fn a_reset_clears_the_history(store: &dyn SessionStore) {
         let session = store.reset(id).await.unwrap();
         assert_eq!(session, store.get(id).await.unwrap());
         assert_eq!(session.turn_count, 0);
-        assert_eq!(session.title.as_deref(), Some("What is a node?"));
+        assert_eq!(session.title, None, "the title was the first question, so it is removed too");
         assert_eq!(session.started_at, created.started_at);
         assert_eq!(queries(store, id, 10).await, [""; 0]);
     }
     store.append(id, &turn("What is an action?")).await.unwrap();
     assert_eq!(queries(store, id, 10).await, ["What is an action?"]);
     let session = store.get(id).await.unwrap();
-    assert_eq!((session.title.as_deref(), session.turn_count), (Some("What is a node?"), 1));
+    assert_eq!((session.title.as_deref(), session.turn_count), (Some("What is an action?"), 1));
+    store.rename(id, "Actions").await.unwrap();
+    assert_eq!(store.reset(id).await.unwrap().title.as_deref(), Some("Actions"), "a set title is kept");
 }
 
-async fn a_deleted_session_is_gone(store: &dyn SessionStore) {
+async fn a_deleted_session_is_not_found(store: &dyn SessionStore) {
     let id = store.create().await.unwrap().session_id;
     let other = store.create().await.unwrap().session_id;
     store.append(id, &turn("one")).await.unwrap();
@@ -298,8 +315,8 @@ async fn an_unknown_session_is_not_found(store: &dyn SessionStore) {
     assert_eq!(store.list(10, 0).await.unwrap(), [known]);
 }
 
-/// A store may refuse what it cannot write down, but then it has to refuse it at once.
-async fn nothing_stored_makes_a_session_unreadable(store: &dyn SessionStore) {
+/// A store may reject values that it cannot represent, but it must do so on append.
+async fn unusual_values_do_not_make_a_session_unreadable(store: &dyn SessionStore) {
     let id = store.create().await.unwrap().session_id;
     store.append(id, &turn("What is a node?")).await.unwrap();
     let mut strange = turn("Zero over zero?");
@@ -313,7 +330,7 @@ async fn nothing_stored_makes_a_session_unreadable(store: &dyn SessionStore) {
     assert_eq!(store.get(id).await.unwrap().turn_count as usize, expected.len());
 }
 
-async fn turns_appended_at_once_have_one_order(store: &dyn SessionStore) {
+async fn concurrent_appends_have_a_consistent_order(store: &dyn SessionStore) {
     const WRITERS: usize = 8;
     const EACH: usize = 10;
     let id = store.create().await.unwrap().session_id;
@@ -339,11 +356,93 @@ async fn turns_appended_at_once_have_one_order(store: &dyn SessionStore) {
         let expected: Vec<String> = (0..EACH).map(|number| format!("{writer} {number}")).collect();
         assert!(own.iter().copied().eq(&expected), "{own:?}");
     }
-    // Whoever looked meanwhile saw the beginning of the same order.
+    // Every concurrent read saw a prefix of the final order.
     for seen in seen.into_inner() {
         assert!(all.starts_with(&seen), "{seen:?}");
     }
     assert_eq!(queries(store, id, 7).await, all[all.len() - 7..]);
+}
+
+async fn turns_are_paginated(store: &dyn SessionStore) {
+    let id = store.create().await.unwrap().session_id;
+    store.append(id, &turn("forgotten")).await.unwrap();
+    store.reset(id).await.unwrap();
+    for number in 1..=7 {
+        store.append(id, &turn(&number.to_string())).await.unwrap();
+    }
+    let page = async |before, most| -> Vec<String> {
+        let turns = store.turns_before(id, before, most).await.unwrap();
+        turns.into_iter().map(|turn| turn.query).collect()
+    };
+    assert_eq!(page(u32::MAX, 3).await, ["5", "6", "7"]);
+    assert_eq!(page(8, 3).await, ["5", "6", "7"]);
+    assert_eq!(page(5, 3).await, ["2", "3", "4"]);
+    assert_eq!(page(2, 3).await, ["1"]);
+    assert_eq!(page(3, usize::MAX).await, ["1", "2"]);
+    for (before, most) in [(1, 3), (0, 3), (5, 0)] {
+        assert_eq!(page(before, most).await, [""; 0]);
+    }
+    let nobody = Uuid::new_v4();
+    assert_not_found(store.turns_before(nobody, 1, 3).await, nobody);
+}
+
+async fn a_session_stores_the_hashes_of_its_secrets(store: &dyn SessionStore) {
+    let (owner, read_only) = (SecretHash([0xab; 32]), SecretHash([7; 32]));
+    let access = SessionAccess { owner: Some(owner), share: None };
+    let session = store.create_with(access).await.unwrap();
+    let (id, other) = (session.session_id, store.create().await.unwrap().session_id);
+    assert_eq!(store.access(id).await.unwrap(), access);
+    assert_eq!(store.access(other).await.unwrap(), SessionAccess::default());
+
+    // Sharing and revoking change nothing else and do not count as using the session.
+    for share in [Some(read_only), Some(SecretHash([8; 32])), None, None] {
+        store.share(id, share).await.unwrap();
+        assert_eq!(store.access(id).await.unwrap(), SessionAccess { owner: Some(owner), share });
+        assert_eq!(store.get(id).await.unwrap(), session);
+        assert_eq!(store.list(1, 0).await.unwrap()[0].session_id, other);
+        assert_eq!(store.access(other).await.unwrap(), SessionAccess::default());
+    }
+    store.share(id, Some(read_only)).await.unwrap();
+    store.append(id, &turn("What is a node?")).await.unwrap();
+    store.reset(id).await.unwrap();
+    assert_eq!(store.access(id).await.unwrap().owner, Some(owner), "a reset does not change the owner");
+    store.delete(id).await.unwrap();
+    assert_not_found(store.access(id).await, id);
+    assert_not_found(store.share(id, None).await, id);
+}
+
+async fn old_sessions_expire(store: &dyn SessionStore) {
+    let id = store.create().await.unwrap().session_id;
+    store.append(id, &turn("What is a node?")).await.unwrap();
+    let now = store.get(id).await.unwrap().updated_at;
+    assert_eq!(store.expire_before("2020-01-01T00:00:00Z").await.unwrap(), 0);
+    assert_eq!(store.expire_before(&now).await.unwrap(), 0, "only older sessions expire");
+    assert_eq!(queries(store, id, 10).await, ["What is a node?"]);
+    let other = store.create().await.unwrap().session_id;
+    assert_eq!(store.expire_before("2999-01-01T00:00:00Z").await.unwrap(), 2);
+    assert_not_found(store.get(id).await, id);
+    assert_not_found(store.turns(other, 10).await, other);
+    assert_eq!(store.expire_before("2999-01-01T00:00:00Z").await.unwrap(), 0);
+}
+
+async fn retention_time_does_not_jump(store: &dyn SessionStore) {
+    let newest = store.create().await.unwrap().updated_at;
+    let day = |time: &str| time[..10].to_owned();
+    // The system clock is centuries ahead: each call advances by at most one day.
+    let far = "2999-01-01T00:00:00Z";
+    let first = store.retention_time(far).await.unwrap();
+    assert_eq!(day(&first), day(&newest), "it starts at the newest session");
+    let mut last = first;
+    for _ in 0..40 {
+        let next = store.retention_time(far).await.unwrap();
+        assert!(next > last && next.as_str() < "2998", "{last} {next}");
+        last = next;
+    }
+    // If the clock is set back, the time follows immediately and then advances by days again.
+    let back = "2021-05-06T07:08:09Z";
+    assert_eq!(store.retention_time(back).await.unwrap(), back);
+    assert_eq!(day(&store.retention_time(far).await.unwrap()), "2021-05-07");
+    assert_eq!(store.retention_time("2021-05-07T10:00:00Z").await.unwrap(), "2021-05-07T10:00:00Z");
 }
 
 async fn queries(store: &dyn SessionStore, id: Uuid, last: usize) -> Vec<String> {
@@ -358,7 +457,7 @@ fn assert_not_found<T: std::fmt::Debug>(result: Result<T, SessionError>, id: Uui
     }
 }
 
-/// `2026-03-04T05:06:07Z`, with or without a fraction.
+/// Whether `time` looks like `2026-03-04T05:06:07Z`, with or without a fraction.
 fn is_rfc3339(time: &str) -> bool {
     let Some((seconds, fraction)) = time.strip_suffix('Z').and_then(|time| time.split_at_checked(19)) else {
         return false;
@@ -373,7 +472,7 @@ fn is_rfc3339(time: &str) -> bool {
             }))
 }
 
-/// Runs the futures at once; this crate knows no runtime to spawn them on.
+/// Runs the futures concurrently, without a runtime to spawn them on.
 async fn together(mut futures: Vec<Pin<Box<dyn Future<Output = ()> + '_>>>) {
     std::future::poll_fn(|context| {
         futures.retain_mut(|future| future.as_mut().poll(context).is_pending());

@@ -1,10 +1,10 @@
-//! `docent ask`: one question, one cited answer.
+//! `docent ask`: answer one question, with citations.
 
 use docent_core::agent::Ask as Question;
 use docent_core::session::SessionStore;
 use uuid::Uuid;
 
-use crate::cli::Ask;
+use crate::cli::{self, Ask};
 use crate::commands::printer::Printer;
 use crate::compose;
 use crate::exit::Failure;
@@ -27,7 +27,7 @@ pub async fn run(settings: &Settings, arguments: Ask, output: &Output) -> Result
     };
     let agent = compose::agent(&book, settings, store)?;
     let question = Question {
-        query: arguments.question,
+        query: cli::typed(&arguments.question, &arguments.words),
         top_k: arguments.top_k.unwrap_or(settings.retrieval.top_k.min(10)),
         threshold: settings.retrieval.threshold,
         filter,
@@ -50,7 +50,7 @@ pub async fn run(settings: &Settings, arguments: Ask, output: &Output) -> Result
     Ok(())
 }
 
-/// The session named, or a new one for `new`.
+/// The session with this id, or a new one for `new`.
 pub async fn open_session(store: &dyn SessionStore, name: &str) -> Result<Uuid, Failure> {
     if name == "new" {
         return Ok(store.create().await.map_err(compose::session_failure)?.session_id);
@@ -59,10 +59,10 @@ pub async fn open_session(store: &dyn SessionStore, name: &str) -> Result<Uuid, 
     Ok(store.get(id).await.map_err(compose::session_failure)?.session_id)
 }
 
-/// A session's id as written by the user.
+/// Parses a session id given by the user.
 pub fn parse_id(text: &str) -> Result<Uuid, Failure> {
     text.parse().map_err(|_| {
         Failure::usage(format!("`{text}` is not a session id"))
-            .hint("`docent sessions list` shows those there are")
+            .hint("run `docent sessions list` to see all conversations")
     })
 }

@@ -1,4 +1,4 @@
-//! `docent calibrate-verify`: measure the check of sentences on claims, and fit it.
+//! `docent calibrate-verify`: measure and fit the answer verification on labeled claims.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,10 @@ use docent_core::verify::{Calibration, SUPPORTED, Signals, Verifier};
 
 use crate::cli::CalibrateVerify;
 use crate::compose;
-use crate::eval::support::{Judged, auroc, cross_validated, fitted, judge, read_documents};
+use crate::eval::fit::auc;
+use crate::eval::support::{
+    Judged, as_checked, auroc, cross_validated, fitted, fitted_with_reader, judge, read_documents,
+};
 use crate::exit::Failure;
 use crate::output::{Output, write_file};
 use crate::settings::Settings;
@@ -21,7 +24,8 @@ pub async fn run(settings: &Settings, arguments: CalibrateVerify, output: &Outpu
         None => HashMap::new(),
     };
     let analyzer = Arc::new(Analyzer::new(Language::default()));
-    let verifier = Verifier::new(analyzer, compose::embedder(settings).await?);
+    let verifier =
+        Verifier::new(analyzer, compose::embedder(settings).await?, compose::reader(settings).await?);
     let (mut names, mut sets) = (Vec::new(), Vec::new());
     for path in &arguments.claims {
         let claims = judge(path, &documents, &verifier).await?;
@@ -31,11 +35,21 @@ pub async fn run(settings: &Settings, arguments: CalibrateVerify, output: &Outpu
         sets.push(claims);
     }
     let all = || sets.iter().flatten();
-    let fitted = Calibration {
-        fitted_on: names.join("; "),
-        command: "docent calibrate-verify FILE… --corpus FILE --out FILE".to_owned(),
-        with_similarity: fitted(all(), false),
-        by_words: fitted(all(), true),
+    let shipped = Calibration::shipped();
+    let fitted = if arguments.with_reader {
+        Calibration {
+            fitted_on: format!("{}; with a reader: {}", shipped.fitted_on, names.join("; ")),
+            with_reader: fitted_with_reader(all()),
+            ..shipped.clone()
+        }
+    } else {
+        Calibration {
+            fitted_on: names.join("; "),
+            command: "docent calibrate-verify FILE… --corpus FILE --out FILE".to_owned(),
+            with_similarity: fitted(all(), false),
+            by_words: fitted(all(), true),
+            with_reader: shipped.with_reader,
+        }
     };
     let (meaning, words) = (cross_validated(&sets, false), cross_validated(&sets, true));
     for (number, (name, set)) in names.iter().zip(&sets).enumerate() {
@@ -48,43 +62,52 @@ pub async fn run(settings: &Settings, arguments: CalibrateVerify, output: &Outpu
     Ok(())
 }
 
-/// Reads one signal.
+/// Extracts one signal.
 type Reading = fn(&Signals) -> f32;
 
 fn show(name: &str, set: &[Judged], [meaning, words]: [f64; 2], output: &Output) -> Result<(), Failure> {
     let shipped = Calibration::shipped();
-    let by_words = |signals: &Signals| shipped.support(&Signals { similarity: None, ..*signals });
-    // As answers are checked: the meaning is asked where the words leave a doubt.
-    let as_checked = |signals: &Signals| {
-        if shipped.is_in_doubt(signals) { shipped.support(signals) } else { by_words(signals) }
+    let by_words =
+        |signals: &Signals| shipped.support(&Signals { similarity: None, reader: None, ..*signals });
+    let checked = |supported: bool| -> Vec<f32> {
+        set.iter().filter(|claim| claim.supported == supported).map(as_checked).collect()
     };
-    let doubtful = set.iter().filter(|claim| shipped.is_in_doubt(&claim.signals)).count();
+    let read = set.iter().filter(|claim| claim.signals.reader.is_some()).count();
     output.line(format!(
-        "{name}: AUROC={:.4} (words alone {:.4}); fitted on other claims {meaning:.4} (words alone {words:.4})",
-        auroc(set, as_checked),
+        "{name}: AUROC={:.4} (words only {:.4}); cross-validated with similarity {meaning:.4} (words only {words:.4})",
+        auc(&checked(true), &checked(false)),
         auroc(set, by_words),
     ))?;
-    let signals: [(&str, Reading); 6] = [
+    let signals: [(&str, Reading); 8] = [
         ("coverage of the span", |signals| signals.coverage),
         ("coverage of the passage", |signals| signals.passage_coverage),
         ("similarity", |signals| signals.similarity.unwrap_or_default()),
         ("no invented number", |signals| -signals.invented_numbers),
-        ("no turned negation", |signals| -signals.negation),
+        ("no changed negation", |signals| -signals.negation),
         ("no opposite direction", |signals| -signals.opposite),
+        ("reader", |signals| signals.reader.unwrap_or_default()),
+        ("no rule violated", |signals| if signals.vetoed { 0.0 } else { 1.0 }),
     ];
     for (name, signal) in signals {
         output.line(format!("  {name}: {:.4}", auroc(set, signal)))?;
     }
     let share = |supported: bool| {
+        let scores = checked(supported);
+        let passed = scores.iter().filter(|score| **score >= SUPPORTED).count();
+        100.0 * passed as f64 / scores.len().max(1) as f64
+    };
+    let broken = |supported: bool| {
         let kind: Vec<&Judged> = set.iter().filter(|claim| claim.supported == supported).collect();
-        let passed = kind.iter().filter(|claim| as_checked(&claim.signals) >= SUPPORTED).count();
-        100.0 * passed as f64 / kind.len().max(1) as f64
+        100.0 * kind.iter().filter(|claim| claim.signals.vetoed).count() as f64 / kind.len().max(1) as f64
     };
     output.note(format!(
-        "  at {SUPPORTED}: {:.1} % of the supported pass, {:.1} % of the others; the words leave a doubt about {:.0} %",
+        "  at threshold {SUPPORTED}: {:.1} % of the supported claims pass, {:.1} % of the others; the reader read \
+         {:.0} %; rules reject {:.1} % of the supported and {:.1} % of the others",
         share(true),
         share(false),
-        100.0 * doubtful as f64 / set.len().max(1) as f64
+        100.0 * read as f64 / set.len().max(1) as f64,
+        broken(true),
+        broken(false),
     ));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `docent chat`: talk with the book.
+//! `docent chat`: ask questions in an interactive chat.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,15 +21,16 @@ use crate::compose;
 use crate::exit::Failure;
 use crate::output::{FAINT, Output, STRONG, report, write_file};
 use crate::settings::Settings;
+use crate::stop::Interrupts;
 
 const COMMANDS: [(&str, &str); 7] = [
-    ("/reset", "forget what was said"),
-    ("/sources", "the passages the last answer is made from"),
-    ("/module", "NAME: only this module; without a name, the whole book"),
-    ("/book", "NAME: only this one of several books; without a name, all of them"),
+    ("/reset", "clear the history of the conversation"),
+    ("/sources", "show the passages that the last answer is based on"),
+    ("/module", "NAME: only use this module; without a name, use the whole book"),
+    ("/book", "NAME: only use this book; without a name, use all books"),
     ("/export", "FILE: write the conversation as Markdown"),
-    ("/help", "this list"),
-    ("/quit", "leave (Ctrl-D too)"),
+    ("/help", "show this list"),
+    ("/quit", "leave the chat (same as Ctrl-D)"),
 ];
 
 /// Runs the command.
@@ -42,7 +43,7 @@ pub async fn run(settings: &Settings, arguments: Chat, output: &Output) -> Resul
     let agent = compose::agent(&book, settings, Some(store.clone()))?;
     let which = if book.is_sample { "the sample book" } else { "the book" };
     output.note(format!(
-        "{FAINT}asking {which}: {} pages. /help shows the commands, Ctrl-C stops an answer, Ctrl-D leaves.{FAINT:#}",
+        "{FAINT}using {which} ({} pages) · /help lists commands · Ctrl-C stops an answer · Ctrl-D leaves{FAINT:#}",
         book.description.pages
     ));
     let history = settings.data_dir()?.join("chat-history");
@@ -56,14 +57,19 @@ pub async fn run(settings: &Settings, arguments: Chat, output: &Output) -> Resul
         threshold: settings.retrieval.threshold,
         last: None,
         output: *output,
+        interrupts: Interrupts::listen(),
     };
     let mut editor: Editor<Commands, DefaultHistory> =
         Editor::with_config(Config::builder().auto_add_history(true).build()).map_err(anyhow::Error::from)?;
     editor.set_helper(Some(Commands { description: talk.description.clone() }));
     // The first chat has no history yet.
     let _ = editor.load_history(&history);
+    let mut interrupted = false;
     loop {
-        match editor.readline("› ") {
+        let line = editor.readline("› ");
+        // The first Ctrl-C clears the line, the second leaves.
+        let again = std::mem::replace(&mut interrupted, matches!(line, Err(ReadlineError::Interrupted)));
+        match line {
             Ok(line) if line.trim().is_empty() => {}
             Ok(line) if line.trim_start().starts_with('/') => {
                 if !talk.command(line.trim()).await? {
@@ -71,7 +77,10 @@ pub async fn run(settings: &Settings, arguments: Chat, output: &Output) -> Resul
                 }
             }
             Ok(line) => talk.ask(&line).await,
-            Err(ReadlineError::Interrupted) => {}
+            Err(ReadlineError::Interrupted) if again => break,
+            Err(ReadlineError::Interrupted) => {
+                output.note(format!("{FAINT}press Ctrl-C again or Ctrl-D to leave{FAINT:#}"));
+            }
             Err(ReadlineError::Eof) => break,
             Err(error) => return Err(anyhow::Error::from(error).into()),
         }
@@ -81,21 +90,22 @@ pub async fn run(settings: &Settings, arguments: Chat, output: &Output) -> Resul
     Ok(())
 }
 
-/// A conversation under way.
+/// A running chat.
 struct Talk {
     agent: Agent,
     store: Arc<dyn SessionStore>,
     session: Uuid,
     filter: Filter,
-    description: Description,
+    description: Arc<Description>,
     top_k: usize,
     threshold: f32,
     last: Option<AgentResponse>,
     output: Output,
+    interrupts: Interrupts,
 }
 
 impl Talk {
-    /// Asks, and prints the answer as it comes; Ctrl-C stops it.
+    /// Asks a question and prints the answer as it arrives; Ctrl-C stops it.
     async fn ask(&mut self, query: &str) {
         let question = Ask {
             query: query.to_owned(),
@@ -109,21 +119,19 @@ impl Talk {
         };
         let printer = Printer::new(self.output, true);
         let listener = |event: TurnEvent| printer.hear(&event);
-        tokio::select! {
-            answered = self.agent.ask(&question, &listener) => match answered {
-                Ok(response) => {
-                    if let Err(failure) = printer.finish(&response) {
-                        report(&failure);
-                    }
-                    self.last = Some(response);
+        match self.interrupts.or_interrupted(self.agent.ask(&question, &listener)).await {
+            Some(Ok(response)) => {
+                if let Err(failure) = printer.finish(&response) {
+                    report(&failure);
                 }
-                Err(error) => report(&compose::ask_failure(error)),
-            },
-            _ = tokio::signal::ctrl_c() => self.output.note(format!("{FAINT}stopped{FAINT:#}")),
+                self.last = Some(response);
+            }
+            Some(Err(error)) => report(&compose::ask_failure(error)),
+            None => self.output.note(format!("{FAINT}stopped{FAINT:#}")),
         }
     }
 
-    /// Runs a slash command; false leaves.
+    /// Runs a slash command; returns false to leave the chat.
     async fn command(&mut self, line: &str) -> Result<bool, Failure> {
         let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let argument = argument.trim();
@@ -135,11 +143,11 @@ impl Talk {
             "/reset" => {
                 self.last = None;
                 let reset = self.store.reset(self.session).await.map_err(compose::session_failure);
-                reset.map(|_| self.output.note("forgotten; ask away"))
+                reset.map(|_| self.output.note("history cleared"))
             }
             "/sources" => self.sources(),
             "/module" => self.narrow(Filter { module: named(argument), ..self.filter.clone() }),
-            // The module of one book may not be there in another.
+            // Another book may not have the current module.
             "/book" => self.narrow(Filter { book: named(argument), module: None }),
             "/export" if argument.is_empty() => Err(Failure::usage("/export needs a file name")),
             "/export" => match sessions::export(self.store.as_ref(), self.session).await {
@@ -150,32 +158,31 @@ impl Talk {
             other => {
                 let known = COMMANDS.iter().map(|(name, _)| *name);
                 let near = crate::exit::nearest(other, known).unwrap_or("/help");
-                Err(Failure::usage(format!("there is no command {other}"))
-                    .hint(format!("did you mean {near}?")))
+                Err(Failure::usage(format!("unknown command {other}")).hint(format!("did you mean {near}?")))
             }
         };
-        // A slip in a chat is no reason to leave it.
+        // A failed command does not end the chat.
         if let Err(failure) = done {
             report(&failure);
         }
         Ok(true)
     }
 
-    /// Looks at another part from now on.
+    /// Restricts the chat to a part of the index.
     fn narrow(&mut self, filter: Filter) -> Result<(), Failure> {
         self.description.check(&filter).map_err(compose::no_such_part)?;
         self.filter = filter;
         self.output.note(match (&self.filter.book, &self.filter.module) {
-            (Some(book), Some(module)) => format!("only {module} of {book}"),
-            (Some(part), None) | (None, Some(part)) => format!("only {part}"),
-            (None, None) => "the whole book".to_owned(),
+            (Some(book), Some(module)) => format!("using only {module} of {book}"),
+            (Some(part), None) | (None, Some(part)) => format!("using only {part}"),
+            (None, None) => "using the whole book".to_owned(),
         });
         Ok(())
     }
 
     fn sources(&self) -> Result<(), Failure> {
         let Some(sources) = self.last.as_ref().and_then(|response| response.sources.as_ref()) else {
-            self.output.note("nothing was answered yet");
+            self.output.note("no answer yet");
             return Ok(());
         };
         sources.iter().try_for_each(|source| {
@@ -187,15 +194,15 @@ impl Talk {
     }
 }
 
-/// What was named, if anything was.
+/// The argument, unless it is empty.
 fn named(argument: &str) -> Option<String> {
     (!argument.is_empty()).then(|| argument.to_owned())
 }
 
-/// Completes slash commands and the names of modules and books.
+/// Completes slash commands and names of modules and books.
 #[derive(Helper, Hinter, Highlighter, Validator)]
 struct Commands {
-    description: Description,
+    description: Arc<Description>,
 }
 
 impl Completer for Commands {

@@ -1,4 +1,4 @@
-//! `docent doctor`: check everything a command would need, and say what to do.
+//! `docent doctor`: check everything that commands need, and suggest fixes.
 
 use std::path::Path;
 use std::time::Instant;
@@ -7,7 +7,9 @@ use docent_backends::index::embedded::generation;
 use docent_backends::session::sql::Place;
 use docent_backends::source::site::is_address;
 use docent_core::embed::{EmbedderId, Purpose};
+use docent_core::generate::{GenerateError, GenerateRequest, Message, Role};
 use docent_core::index::{Index, IndexError};
+use futures_util::StreamExt as _;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
@@ -16,7 +18,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{BAD, GOOD, Output, STRONG, WARN};
 use crate::settings::{IndexKind, SessionsKind, Settings};
 
-/// How a check went.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Health {
@@ -25,7 +27,7 @@ enum Health {
     Bad,
 }
 
-/// One line of the doctor's findings.
+/// A check with its result.
 #[derive(Debug, Serialize)]
 struct Finding {
     check: &'static str,
@@ -50,9 +52,13 @@ impl Finding {
 }
 
 /// Runs the command.
-pub async fn run(settings: Result<Settings, Failure>, output: &Output) -> Result<(), Failure> {
+pub async fn run(
+    settings: Result<Settings, Failure>,
+    config: Option<&Path>,
+    output: &Output,
+) -> Result<(), Failure> {
     let findings = match settings {
-        Ok(settings) => examine(&settings).await,
+        Ok(settings) => examine(&settings, config).await,
         Err(failure) => vec![Finding::bad("configuration", failure)],
     };
     if output.json {
@@ -83,10 +89,11 @@ fn show(finding: &Finding, output: &Output) -> Result<(), Failure> {
     }
 }
 
-async fn examine(settings: &Settings) -> Vec<Finding> {
-    let mut findings = vec![configuration()];
+async fn examine(settings: &Settings, config: Option<&Path>) -> Vec<Finding> {
+    let mut findings = vec![configuration(config)];
     findings.extend(sources(settings));
     findings.extend(reranker(settings).await);
+    findings.push(model(settings).await);
     match settings.data_dir() {
         Ok(folder) => {
             findings.push(permissions(&folder));
@@ -105,16 +112,16 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-fn configuration() -> Finding {
-    let file = crate::settings::DEFAULT_FILE;
-    if Path::new(file).is_file() {
-        Finding::good("configuration", format!("{file} is read and understood"))
-    } else {
-        Finding::good("configuration", format!("no {file}: the defaults are used"))
+/// The configuration file: the one given by `--config`, or the default one.
+fn configuration(named: Option<&Path>) -> Finding {
+    let file = named.unwrap_or(Path::new(crate::settings::DEFAULT_FILE)).display();
+    match named.is_some() || Path::new(crate::settings::DEFAULT_FILE).is_file() {
+        true => Finding::good("configuration", format!("{file} is valid")),
+        false => Finding::good("configuration", format!("no {file}; using the defaults")),
     }
 }
 
-/// The sources that `docent.toml` lists; sites are not asked.
+/// The sources listed in `docent.toml`; sites are not contacted.
 fn sources(settings: &Settings) -> Option<Finding> {
     let listed = &settings.sources;
     if listed.is_empty() {
@@ -127,28 +134,25 @@ fn sources(settings: &Settings) -> Option<Finding> {
         .collect();
     Some(match missing.as_slice() {
         [] => {
-            let count = if listed.len() == 1 {
-                "one source is".to_owned()
-            } else {
-                format!("{} sources are", listed.len())
-            };
-            Finding::good("sources", format!("{count} listed; `docent ingest` reads them"))
+            let count =
+                if listed.len() == 1 { "one source".to_owned() } else { format!("{} sources", listed.len()) };
+            Finding::good("sources", format!("{count} listed for `docent ingest`"))
         }
         missing => Finding::bad(
             "sources",
             Failure::new(Exit::NotConfigured, format!("{} does not exist", missing.join(", ")))
-                .hint("a location in [[sources]] is taken from the folder of docent.toml"),
+                .hint("locations in [[sources]] are relative to the folder of docent.toml"),
         ),
     })
 }
 
-/// The embedder, tried with one word, and its identity.
+/// Tries the embedder with one word; also returns its identity.
 async fn embedder(settings: &Settings) -> (Finding, Option<EmbedderId>) {
     let start = Instant::now();
     let embedder = match compose::embedder(settings).await {
         Ok(Some(embedder)) => embedder,
         Ok(None) => {
-            let message = "none: search is by keywords only";
+            let message = "none: search uses keywords only";
             return (
                 Finding::warning("embedder", message, "remove embedder.kind to use the bundled model"),
                 None,
@@ -169,7 +173,7 @@ async fn embedder(settings: &Settings) -> (Finding, Option<EmbedderId>) {
     (finding, Some(id))
 }
 
-/// The reranker, tried with one word; nothing is said where there is none.
+/// Tries the reranker with one word, if one is configured.
 async fn reranker(settings: &Settings) -> Option<Finding> {
     let reranker = match compose::reranker(settings).await {
         Ok(reranker) => reranker?,
@@ -185,18 +189,52 @@ async fn reranker(settings: &Settings) -> Option<Finding> {
     })
 }
 
-/// Tries what an ingest would do, and leaves nothing behind.
+/// Asks the model for one word.
+async fn model(settings: &Settings) -> Finding {
+    let generator = match compose::generator(settings) {
+        Ok(Some(generator)) => generator,
+        Ok(None) => return Finding::good("model", "none configured; answers quote the book"),
+        Err(failure) => return Finding::bad("model", failure),
+    };
+    let request = GenerateRequest {
+        messages: vec![Message::text(Role::User, "Reply with the word ok.")],
+        tools: Vec::new(),
+        must_use_tool: false,
+        temperature: 0.0,
+        max_output_tokens: Some(16),
+    };
+    let start = Instant::now();
+    let answered = async {
+        let mut events = generator.generate(&request).await?;
+        while let Some(event) = events.next().await {
+            event?;
+        }
+        Ok::<(), GenerateError>(())
+    };
+    match answered.await {
+        Ok(()) => {
+            let time = start.elapsed().as_millis();
+            Finding::good("model", format!("{} answers in {time} ms", generator.model()))
+        }
+        Err(error) => {
+            let failure = Failure::new(Exit::Unavailable, format!("{}: {error}", generator.model()));
+            Finding::bad("model", failure.hint("until this is fixed, answers quote the book"))
+        }
+    }
+}
+
+/// Checks that an ingest could write to the data folder, and leaves nothing behind.
 fn permissions(folder: &Path) -> Finding {
     let existing = folder.ancestors().find(|path| path.exists()).unwrap_or(folder);
     match tempfile::tempfile_in(existing) {
         Ok(_) if existing == folder => {
-            Finding::good("data folder", format!("{} can be written", folder.display()))
+            Finding::good("data folder", format!("{} is writable", folder.display()))
         }
         Ok(_) => Finding::good("data folder", format!("{} will be created", folder.display())),
         Err(error) => Finding::bad(
             "data folder",
-            Failure::new(Exit::Failed, format!("{} cannot be written: {error}", existing.display()))
-                .hint("check who may write there, or choose another folder with --data-dir"),
+            Failure::new(Exit::Failed, format!("{} is not writable: {error}", existing.display()))
+                .hint("check the permissions, or choose another folder with --data-dir"),
         ),
     }
 }
@@ -211,7 +249,7 @@ fn index(folder: &Path, configured: Option<EmbedderId>) -> Finding {
     match examined {
         Ok(None) => Finding::warning(
             "index",
-            "no book ingested: the sample book answers",
+            "no book ingested; using the built-in sample book",
             "run `docent ingest FOLDER`",
         ),
         Ok(Some((name, manifest))) => match configured {
@@ -225,24 +263,21 @@ fn index(folder: &Path, configured: Option<EmbedderId>) -> Finding {
             ),
             _ => Finding::good(
                 "index",
-                format!(
-                    "{name}: {} pages, {} passages, every file as published",
-                    manifest.pages, manifest.chunks
-                ),
+                format!("{name}: {} pages, {} passages, all files intact", manifest.pages, manifest.chunks),
             ),
         },
         Err(error) => Finding::bad("index", compose::index_failure(error)),
     }
 }
 
-/// The server, the collection and how it is understood, and the embedder that fits it.
+/// The Qdrant server, the collection and how its fields are used, and the embedder for it.
 async fn on_server(settings: &Settings) -> Vec<Finding> {
     let index = match compose::qdrant(settings) {
         Ok(index) => index,
         Err(failure) => return vec![Finding::bad("qdrant", failure)],
     };
     let server = match index.server_version().await {
-        Ok(version) => Finding::good("qdrant", format!("the server answers, version {version}")),
+        Ok(version) => Finding::good("qdrant", format!("connected, version {version}")),
         Err(error) => return vec![Finding::bad("qdrant", compose::index_failure(error))],
     };
     let (found, vectors) = match index.describe().await {
@@ -253,7 +288,7 @@ async fn on_server(settings: &Settings) -> Vec<Finding> {
         Ok(explained) => Finding::good("index", explained),
         Err(IndexError::Empty) if settings.qdrant.collection_name.is_none() => Finding::warning(
             "index",
-            "no book ingested: the sample book answers",
+            "no book ingested; using the built-in sample book",
             "run `docent ingest FOLDER`",
         ),
         Err(error) => Finding::bad("index", compose::index_failure(error)),
@@ -271,7 +306,7 @@ async fn on_server(settings: &Settings) -> Vec<Finding> {
         && description.embedder.width > 0
         && !description.embedder.accepts(&id)
     {
-        let message = format!("its vectors were made with {}, but {id} is configured", description.embedder);
+        let message = format!("the vectors were made with {}, but {id} is configured", description.embedder);
         findings.push(Finding::bad(
             "index",
             Failure::new(Exit::NotConfigured, message).hint("configure the embedder that made them"),
@@ -280,15 +315,15 @@ async fn on_server(settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-/// Opens the store as a command would, and leaves it as it was.
+/// Opens the store as a command would, without changing it.
 async fn conversations(settings: &Settings) -> Finding {
     const CHECK: &str = "conversations";
     if settings.sessions.kind == SessionsKind::Memory {
-        return Finding::good(CHECK, "kept in memory: they go with the program");
+        return Finding::good(CHECK, "in memory (lost on exit)");
     }
     let place = match compose::sessions_place(settings, settings.sessions.kind) {
         Ok(Place::File(path)) if !path.exists() => {
-            return Finding::good(CHECK, format!("none yet: {} will be created", path.display()));
+            return Finding::good(CHECK, format!("none yet; {} will be created", path.display()));
         }
         Ok(place) => place,
         Err(failure) => return Finding::bad(CHECK, failure),
@@ -299,7 +334,7 @@ async fn conversations(settings: &Settings) -> Finding {
     }
 }
 
-/// Keys are judged by their shape alone, and never shown.
+/// Checks the format of API keys, without sending or printing them.
 fn keys(settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut key = |name: &'static str,

@@ -1,6 +1,6 @@
 //! `docent eval`: measure retrieval and answers on a question set.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,6 +12,7 @@ use docent_core::retrieve::{self, Retriever};
 use crate::cli::Eval;
 use crate::compose;
 use crate::eval::answers::{self, Asked};
+use crate::eval::reading::{self, ReadingQuestion};
 use crate::eval::report::{self, Report};
 use crate::eval::{EvalBook, Judgements, QuestionSet, Ranking, last_question, metrics, open_index};
 use crate::exit::{Exit, Failure};
@@ -20,12 +21,15 @@ use crate::settings::Settings;
 
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Eval, output: &Output) -> Result<(), Failure> {
+    if reading::is_set(&arguments.folder) {
+        return read(settings, &arguments, output).await;
+    }
     let set = QuestionSet::read(&arguments.folder)?;
     let start = Instant::now();
-    let book = open_index(settings, &set, arguments.index.as_deref(), output).await?;
+    let book = open_index(settings, &set.corpus, arguments.index.as_deref(), output).await?;
     let ingested = Instant::now();
     output.note(format!(
-        "{} documents in {} passages, read in {:.1} s",
+        "ingested {} documents ({} passages) in {:.1} s",
         book.description.pages,
         book.description.chunks,
         (ingested - start).as_secs_f64(),
@@ -42,6 +46,46 @@ pub async fn run(settings: &Settings, arguments: Eval, output: &Output) -> Resul
         if let Some(path) = &arguments.report {
             report(settings, &set, &book, &questions, path, output).await?;
         }
+    }
+    Ok(())
+}
+
+/// Asks the questions of a reading set: each to the book it names, or all to the ingested book.
+async fn read(settings: &Settings, arguments: &Eval, output: &Output) -> Result<(), Failure> {
+    let mut questions: BTreeMap<String, Vec<ReadingQuestion>> = BTreeMap::new();
+    for question in reading::read(&arguments.folder)? {
+        if arguments.only.is_empty() || arguments.only.contains(&question.book) {
+            questions.entry(question.book.clone()).or_default().push(question);
+        }
+    }
+    if let Some(folder) = &arguments.answers {
+        std::fs::create_dir_all(folder).map_err(anyhow::Error::from)?;
+    }
+    let top_k = settings.retrieval.top_k.min(10);
+    let mut rows = Vec::new();
+    for (name, questions) in questions {
+        let asked = match &arguments.books {
+            Some(books) => {
+                let kept = arguments.index.as_ref().map(|kept| kept.join(&name));
+                let book = open_index(settings, &books.join(&name), kept.as_deref(), output).await?;
+                let agent = agent(settings, &book, book.retriever.clone())?;
+                reading::ask(&agent, &questions, top_k, arguments.answers.as_deref()).await?
+            }
+            None => {
+                let book = compose::book(settings).await?;
+                let agent = compose::agent(&book, settings, None)?;
+                reading::ask(&agent, &questions, top_k, arguments.answers.as_deref()).await?
+            }
+        };
+        rows.extend(asked);
+    }
+    let scores = reading::scores(&rows);
+    if output.json {
+        return output.object(&serde_json::json!({ "scores": scores.into_iter().collect::<BTreeMap<_, _>>(), "questions": rows }));
+    }
+    output.line(reading::table(&scores))?;
+    if let Some((_, all)) = scores.first() {
+        output.note(format!("p50 {:.1} ms, p95 {:.1} ms per answer", all.p50_ms, all.p95_ms));
     }
     Ok(())
 }
@@ -72,7 +116,7 @@ async fn retrieval(
         score.ndcg_at_10, score.recall_at_5, score.hit_at_1, score.mrr_at_10, score.queries
     ))?;
     let per_query = (searched - start).as_secs_f64() * 1000.0 / rankings.len().max(1) as f64;
-    output.note(format!("{per_query:.1} ms a query"));
+    output.note(format!("{per_query:.1} ms per query"));
     if let Some(conversations) = set.conversations()? {
         let analyzer = book.retriever.analyzer();
         let queries: Vec<_> =
@@ -84,7 +128,7 @@ async fn retrieval(
     Ok(())
 }
 
-/// How many questions have the same ten best documents, in the same order, in another run.
+/// Counts the queries that have the same top 10 documents, in the same order, in another run.
 fn compare(rankings: &[Ranking], other: &Path, output: &Output) -> Result<(), Failure> {
     let text = std::fs::read_to_string(other)
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot read {}: {error}", other.display())))?;
@@ -100,7 +144,7 @@ fn compare(rankings: &[Ranking], other: &Path, output: &Output) -> Result<(), Fa
     };
     let (same, all) = (rankings.iter().filter(same).count(), rankings.len());
     let share = 100.0 * same as f64 / all.max(1) as f64;
-    output.note(format!("the same ten best as {}: {same} of {all} queries, {share:.1} %", other.display()));
+    output.note(format!("same top 10 as {}: {same} of {all} queries, {share:.1} %", other.display()));
     Ok(())
 }
 
@@ -116,20 +160,19 @@ async fn rank(
     Ok(rankings)
 }
 
-/// An agent over the book, as configured.
+/// An agent for the book, as configured.
 fn agent(settings: &Settings, book: &EvalBook, retriever: Retriever) -> Result<Agent, Failure> {
-    Ok(Agent::new(
-        retriever,
-        compose::generator(settings)?,
-        None,
-        book.meaning.clone(),
-        Arc::new(SystemClock),
-        // Every question is asked once; a memory would only flatter the times.
-        agent::Settings { cached_answers: 0, ..settings.agent.settings() },
-    ))
+    Ok(Agent::builder(retriever, Arc::new(SystemClock))
+        .generator(compose::generator(settings)?)
+        .meaning(book.meaning.clone())
+        .settings(
+            // Cached answers would distort the measured times.
+            agent::Settings { cached_answers: 0, ..settings.agent.settings() },
+        )
+        .build())
 }
 
-/// Writes the page: what was answered, and what another threshold would have given.
+/// Writes the HTML report, including the effect of other thresholds.
 async fn report(
     settings: &Settings,
     set: &QuestionSet,
@@ -157,7 +200,7 @@ async fn report(
         threshold,
     };
     write_file(path, report::html(&report))?;
-    output.note(format!("the report is in {}", path.display()));
+    output.note(format!("wrote the report to {}", path.display()));
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! `docent export`: move the book to another index, vectors and all.
+//! `docent export`: copy the book to another index, including its vectors.
 
 use docent_backends::export::export;
 
@@ -16,12 +16,13 @@ pub async fn run(settings: &Settings, arguments: &Export, output: &Output) -> Re
         IndexKind::Qdrant => (IndexKind::Embedded, IndexKind::Qdrant),
         IndexKind::Embedded => (IndexKind::Qdrant, IndexKind::Embedded),
     };
-    // Another system's vectors do not say who made them; their width and the settings do.
+    // A collection of another system does not name its embedder; the width and the settings determine it.
     let maker = match from {
         IndexKind::Qdrant => compose::maker(settings).await?,
         IndexKind::Embedded => None,
     };
-    let (source, target) = (compose::shelf_of(settings, from)?, compose::shelf_of(settings, to)?);
+    let (source, target) =
+        (compose::index_target_of(settings, from)?, compose::index_target_of(settings, to)?);
     let folder = settings.index_folder()?;
     let exported = export(&folder, source.as_ref(), target.as_ref(), maker, &Bars::new(output)).await;
     let exported = exported.map_err(explain)?;
@@ -30,7 +31,7 @@ pub async fn run(settings: &Settings, arguments: &Export, output: &Output) -> Re
     }
     let (pages, chunks) = (exported.pages, exported.chunks);
     output.note(format!(
-        "pages    {STRONG}{pages}{STRONG:#}\npassages {STRONG}{chunks}{STRONG:#}, with their vectors; nothing was embedded"
+        "pages    {STRONG}{pages}{STRONG:#}\npassages {STRONG}{chunks}{STRONG:#}, copied with their vectors"
     ));
     output.note(format!("{FAINT}published {} · {}{FAINT:#}", exported.generation, exported.embedder));
     if settings.index_kind() != to {
@@ -38,7 +39,7 @@ pub async fn run(settings: &Settings, arguments: &Export, output: &Output) -> Re
             IndexKind::Qdrant => "qdrant",
             IndexKind::Embedded => "embedded",
         };
-        output.note(format!("set index.kind = \"{name}\" to answer from it"));
+        output.note(format!("set index.kind = \"{name}\" to use it"));
     }
     Ok(())
 }

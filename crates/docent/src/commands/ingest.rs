@@ -1,10 +1,12 @@
-//! `docent ingest`: read a book into the index, once or whenever it changes.
+//! `docent ingest`: read the sources of a book and build its index, once or whenever files change.
 
 pub mod progress;
 pub mod refresh;
 pub mod sources;
 mod summary;
 mod watch;
+
+use std::sync::Arc;
 
 use docent_backends::ingest::{IngestError, Report};
 use docent_backends::source::SourceError;
@@ -16,12 +18,14 @@ use crate::compose;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::settings::Settings;
+use crate::stop::Stop;
 
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Ingest, output: &Output) -> Result<(), Failure> {
+    let stop = Stop::on_signals();
     let sources = sources::named(settings, &arguments)?;
-    let refresh =
-        Refresh::new(settings, sources, sources::language(settings, arguments.language.as_deref())?).await?;
+    let language = sources::language(settings, arguments.language.as_deref())?;
+    let refresh = Arc::new(Refresh::new(settings, sources, language, stop).await?);
     let watched =
         if arguments.watch { Some(watch::Watch::start(refresh.sources(), settings)?) } else { None };
     show(&refresh.run_watched(output).await?, output)?;
@@ -40,7 +44,7 @@ struct Done<'a> {
     report: &'a Report,
 }
 
-/// What an ingest did, for people or programs.
+/// Prints what an ingest did, as text or JSON.
 pub fn show(outcome: &Outcome, output: &Output) -> Result<(), Failure> {
     if output.json {
         return output.json_line(&Done { event: "done", seconds: outcome.seconds, report: &outcome.report });
@@ -54,32 +58,43 @@ pub fn explain(error: IngestError) -> Failure {
     match error {
         IngestError::Index(error) => compose::index_failure(error),
         IngestError::Embed(error) => compose::embed_failure(error)
-            .hint("what was embedded so far is kept; run the same command to go on"),
+            .hint("what was embedded so far is kept; run the same command again to continue"),
         IngestError::Busy(_) => {
             Failure::new(Exit::Failed, error).hint("wait until it is done, or use another --data-dir")
         }
-        IngestError::NoPages(_) => Failure::new(Exit::Failed, error)
-            .hint("pages are .md, .mdx, .html, .rst and .txt files; the index is as it was"),
+        IngestError::NoPages(_) => Failure::new(Exit::Failed, error).hint(
+            "supported formats are Markdown, MDX, HTML, reStructuredText, AsciiDoc, Jupyter, PDF, EPUB and \
+             plain text; the index is unchanged",
+        ),
+        IngestError::Stopped => stopped(),
         IngestError::Source(SourceError::Missing(_)) => {
-            Failure::new(Exit::Failed, error).hint("check the path; the index is as it was")
+            Failure::new(Exit::Failed, error).hint("check the path; the index is unchanged")
         }
         IngestError::Source(error) => source_failure(&error),
         other => Failure::new(Exit::Failed, other),
     }
 }
 
-/// Why a site could not be read, and what to do.
+/// An ingest that was stopped by a signal.
+fn stopped() -> Failure {
+    Failure::new(Exit::Stopped, "stopped before the end; the index is unchanged")
+        .hint("what was embedded so far is kept; run the same command again to continue")
+}
+
+/// A source error as the user sees it.
 fn source_failure(error: &SourceError) -> Failure {
     let failure = Failure::new(Exit::Failed, error);
     match error {
         SourceError::Address(_) | SourceError::Pattern(_) => Failure::usage(error),
-        SourceError::Private(_) => failure.hint("if it is a site of your own network, add --allow-private"),
+        SourceError::Private(_) => failure.hint("if the site is in your own network, add --allow-private"),
         SourceError::Forbidden(_) => {
-            failure.hint("ask the site's owner, or ingest the sources of its pages; the index is as it was")
+            failure.hint(
+                "ask the site's owner for permission, or ingest the source files of the site; the index is unchanged",
+            )
         }
         SourceError::Unavailable { .. } => Failure { exit: Exit::Unavailable, ..failure }
-            .hint("try again later: what was read so far is kept, and the index is as it was"),
-        SourceError::NoSite { .. } => failure.hint("check the address; the index is as it was"),
+            .hint("try again later; pages fetched so far are kept, and the index is unchanged"),
+        SourceError::NoSite { .. } => failure.hint("check the URL; the index is unchanged"),
         _ => failure,
     }
 }

@@ -1,4 +1,4 @@
-//! `docent key`: a key for readers or programs, and what belongs in the configuration.
+//! `docent key`: create an API key and print the configuration for it.
 
 use sha2::{Digest, Sha256};
 
@@ -6,11 +6,11 @@ use crate::cli::Key;
 use crate::exit::Failure;
 use crate::output::{FAINT, Output};
 
-/// Runs the command. The key is shown once; only its hash is kept.
+/// Runs the command. The key is shown once; only its hash goes into the configuration.
 pub fn run(arguments: &Key, output: &Output) -> Result<(), Failure> {
     // Two random ids are 244 random bits.
     let key = format!("docent-{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
-    let hash: String = Sha256::digest(key.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = hex::encode(Sha256::digest(key.as_bytes()));
     let rights = if arguments.admin { "admin" } else { "read" };
     if output.json {
         return output.object(&serde_json::json!({
@@ -19,7 +19,7 @@ pub fn run(arguments: &Key, output: &Output) -> Result<(), Failure> {
     }
     output.line(&key)?;
     output.note(format!(
-        "{FAINT}the key is above and is not kept; this belongs in docent.toml:{FAINT:#}\n\n[[serve.keys]]\nname = \"{}\"\nsha256 = \"{hash}\"\nrights = \"{rights}\"",
+        "{FAINT}save the key above: it is not stored anywhere. Add this to docent.toml:{FAINT:#}\n\n[[serve.keys]]\nname = \"{}\"\nsha256 = \"{hash}\"\nrights = \"{rights}\"",
         arguments.name.replace(['"', '\\'], "")
     ));
     Ok(())

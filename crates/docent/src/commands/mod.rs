@@ -16,4 +16,5 @@ pub mod report;
 pub mod key;
 pub mod calibrate;
 pub mod calibrate_verify;
+pub mod calibrate_reading;
 pub mod printer;

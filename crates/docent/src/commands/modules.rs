@@ -1,4 +1,4 @@
-//! `docent modules`: the parts of the book.
+//! `docent modules`: list the modules of the book.
 
 use docent_core::index::Modules;
 
@@ -9,13 +9,13 @@ use crate::settings::Settings;
 
 /// Runs the command.
 pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
-    let book = compose::book(settings).await?;
-    let (modules, books) = (&book.description.modules, &book.description.books);
+    let (description, is_sample) = compose::description(settings).await?;
+    let (modules, books) = (&description.modules, &description.books);
     if output.json {
         return if books.is_empty() { output.object(modules) } else { output.object(books) };
     }
-    if book.is_sample {
-        output.note(format!("{FAINT}no book ingested yet; these are the sample book's{FAINT:#}"));
+    if is_sample {
+        output.note(format!("{FAINT}no book ingested yet; showing the built-in sample book{FAINT:#}"));
     }
     if books.is_empty() {
         return show(modules, "", output);

@@ -1,19 +1,19 @@
-//! An answer in the terminal: sentence by sentence, with numbers for its citations.
+//! Prints an answer sentence by sentence, with numbered citations.
 //!
-//! On a terminal Markdown is rendered and sentences appear as they are checked; into a pipe
-//! goes the finished answer, as plain text.
+//! On a terminal, Markdown is rendered and sentences appear as soon as they are verified. A pipe gets the
+//! complete answer as plain text.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, PoisonError};
 
 use docent_core::agent::{TurnEvent, UNSUPPORTED_MARK};
-use docent_core::answer::{AgentResponse, Sentence};
+use docent_core::answer::{AgentResponse, ResponseKind, Sentence, Verdict};
 use termimad::MadSkin;
 
 use crate::exit::Failure;
 use crate::output::{BAD, FAINT, GOOD, LINK, Output, STRONG, WARN};
 
-/// Prints an answer as it comes, then its sources.
+/// Prints an answer as it arrives, then its sources.
 pub struct Printer {
     output: Output,
     skin: Option<MadSkin>,
@@ -22,14 +22,14 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// For one answer; it streams only to a terminal.
+    /// A printer for one answer; it only streams to a terminal.
     pub fn new(output: Output, streams: bool) -> Self {
         let terminal = io::stdout().is_terminal();
         let skin = terminal.then(MadSkin::default);
         Self { output, skin, streams: streams && terminal && !output.json, printed: Mutex::default() }
     }
 
-    /// Hears what happens in the turn.
+    /// Handles an event of the turn.
     pub fn hear(&self, event: &TurnEvent) {
         match event {
             TurnEvent::State(state) if self.output.verbose => {
@@ -37,19 +37,22 @@ impl Printer {
             }
             TurnEvent::Sentence(sentence, _) if self.streams => {
                 *self.printed() += 1;
-                // There is nobody to tell when the reader is gone; the end of the answer tells.
+                // A failed write is reported at the end of the answer.
                 let _ = self.print(sentence);
             }
             TurnEvent::Restart if self.streams && *self.printed() > 0 => {
                 *self.printed() = 0;
-                self.output.note(format!("{WARN}that did not hold; once more:{WARN:#}"));
+                self.output.note(format!("{WARN}the draft could not be verified; retrying{WARN:#}"));
             }
             _ => {}
         }
     }
 
-    /// The rest of the answer: what was not streamed, the sources, the judgement.
+    /// Prints the rest: what was not streamed, the sources and the summary line.
     pub fn finish(&self, response: &AgentResponse) -> Result<(), Failure> {
+        if response.kind == ResponseKind::Conversation {
+            return if *self.printed() == 0 { self.markdown(&response.answer) } else { Ok(()) };
+        }
         if !response.grounded {
             self.markdown(&response.answer)?;
         } else if *self.printed() == 0 {
@@ -91,7 +94,7 @@ impl Printer {
     }
 }
 
-/// A sentence with its citations' numbers, and a mark when the book does not support it.
+/// A sentence with its citation numbers, and a mark if the book does not support it.
 fn shown(sentence: &Sentence) -> String {
     let marks: String = sentence.citations.iter().map(|id| format!("[{id}]")).collect();
     let gap = match sentence.text.ends_with("```") || sentence.text.ends_with('|') {
@@ -99,7 +102,8 @@ fn shown(sentence: &Sentence) -> String {
         true => "\n",
         false => " ",
     };
-    let doubt = if sentence.supported { String::new() } else { format!(" {UNSUPPORTED_MARK}") };
+    let doubt =
+        if sentence.verdict == Verdict::Unsupported { format!(" {UNSUPPORTED_MARK}") } else { String::new() };
     format!("{}{gap}{marks}{doubt}", sentence.text)
 }
 
@@ -107,15 +111,19 @@ fn judgement(response: &AgentResponse) -> String {
     let confidence = if response.grounded {
         format!("{GOOD}from the book{GOOD:#}")
     } else {
-        format!("{WARN}not in the book{WARN:#}")
+        format!("{WARN}not covered by the book{WARN:#}")
     };
     let degraded = match &response.error {
         Some(error) if response.degraded => format!(" · {BAD}{error}; answered without it{BAD:#}"),
         _ => String::new(),
     };
-    let remembered = if response.metadata.cache_hit { " · answered before" } else { "" };
+    let searched = response
+        .rewritten_query
+        .as_ref()
+        .map_or_else(String::new, |text| format!("{FAINT}searched for: {text}{FAINT:#}\n"));
+    let remembered = if response.metadata.cache_hit { " · cached" } else { "" };
     format!(
-        "\n{confidence}{degraded} {FAINT}· {}{remembered} · relevance {:.2} · {:.0} ms{FAINT:#}",
+        "\n{searched}{confidence}{degraded} {FAINT}· {}{remembered} · relevance {:.2} · {:.0} ms{FAINT:#}",
         response.model_used, response.relevance, response.metadata.response_time_ms
     )
 }

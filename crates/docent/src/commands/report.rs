@@ -1,14 +1,17 @@
-//! `docent report`: what readers asked, and what the book lacks, as one page for its owner.
+//! `docent report`: write a page about what users asked and what the book does not cover.
+
+use std::path::Path;
 
 use docent_core::embed::{Embedder, Purpose};
-use docent_core::log::{LoggedTurn, Rating};
 use docent_core::retrieve::Confidence;
+use docent_core::turn_log::{LoggedTurn, Rating};
+use serde_json::{Value, json};
 
 use crate::cli;
 use crate::compose;
 use crate::exit::Failure;
 use crate::output::{Output, write_file};
-use crate::report::{Asked, Outcome, Report, Section, html};
+use crate::report::{Asked, Gap, Outcome, Report, Section, gaps, html};
 use crate::settings::Settings;
 
 /// Runs the command.
@@ -30,11 +33,12 @@ pub async fn run(settings: &Settings, arguments: cli::Report, output: &Output) -
             })
         })
         .collect();
-    let mut asked: Vec<Asked> = turns.iter().map(asked).collect();
+    // For an abandoned turn it is unknown whether the book would have answered.
+    let mut asked: Vec<Asked> = turns.iter().filter(|turn| !turn.abandoned).map(asked).collect();
     if let Some(embedder) = &book.meaning {
         add_vectors(&mut asked, embedder.as_ref()).await?;
     }
-    let title = book.title(settings);
+    let title = book.title.last();
     let report = Report {
         title: &title,
         made: docent_backends::now_rfc3339(),
@@ -43,13 +47,42 @@ pub async fn run(settings: &Settings, arguments: cli::Report, output: &Output) -
         sections: &sections,
     };
     write_file(&arguments.file, html(&report))?;
+    if output.json {
+        return output.object(&json(&report, &arguments.file));
+    }
     output.note(format!(
-        "{} questions of {} days in {}",
+        "{} questions from the last {} days, written to {}",
         asked.len(),
         arguments.days,
         arguments.file.display()
     ));
     Ok(())
+}
+
+/// The report as JSON.
+fn json(report: &Report<'_>, file: &Path) -> Value {
+    let count = |outcome| report.asked.iter().filter(|asked| asked.outcome == outcome).count();
+    let question = |number: &usize| report.asked[*number].question.as_str();
+    let gap = |gap: &Gap| {
+        let questions: Vec<&str> = gap.questions.iter().map(question).collect();
+        let nearest = gap.nearest.as_ref().map(|(title, url)| json!({ "title": title, "url": url }));
+        json!({ "questions": questions, "nearest": nearest, "marked_down": gap.downs })
+    };
+    json!({
+        "title": report.title,
+        "made": report.made,
+        "days": report.days,
+        "file": file,
+        "questions": report.asked.len(),
+        "answered": count(Outcome::Answered),
+        "low": count(Outcome::Low),
+        "declined": count(Outcome::Abstained),
+        "degraded": report.asked.iter().filter(|asked| asked.degraded).count(),
+        "marked_up": report.asked.iter().filter(|asked| asked.rating == Some(true)).count(),
+        "marked_down": report.asked.iter().filter(|asked| asked.rating == Some(false)).count(),
+        "tokens": report.asked.iter().map(|asked| u64::from(asked.tokens)).sum::<u64>(),
+        "gaps": gaps(report.asked).iter().map(gap).collect::<Vec<_>>(),
+    })
 }
 
 fn asked(turn: &LoggedTurn) -> Asked {
@@ -73,7 +106,7 @@ fn asked(turn: &LoggedTurn) -> Asked {
     }
 }
 
-/// Vectors for the questions that may be part of a gap.
+/// Adds vectors to the questions that may be part of a gap.
 async fn add_vectors(asked: &mut [Asked], embedder: &dyn Embedder) -> Result<(), Failure> {
     let mut wanting: Vec<&mut Asked> = asked
         .iter_mut()

@@ -1,22 +1,22 @@
-//! `docent search`: the passages for a question.
+//! `docent search`: show the passages that match a question.
 
 use docent_core::query::Question;
 use docent_core::retrieve::Confidence;
-use docent_core::sources::{SearchResponse, SourceChunk};
+use docent_core::search_response::{SearchResponse, SourceChunk};
 
-use crate::cli::Search;
+use crate::cli::{self, Search};
 use crate::compose;
 use crate::exit::Failure;
 use crate::output::{FAINT, GOOD, LINK, Output, STRONG, WARN};
 use crate::settings::Settings;
 
-/// Lines of a passage shown unless `--verbose`.
+/// The number of lines shown of a passage, without `--verbose`.
 const SHOWN_LINES: usize = 6;
 
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Search, output: &Output) -> Result<(), Failure> {
     let question = Question::new(
-        &arguments.query,
+        &cli::typed(&arguments.query, &arguments.words),
         arguments.top_k.unwrap_or(settings.retrieval.top_k),
         arguments.threshold.unwrap_or(settings.retrieval.threshold),
         arguments.part.into(),
@@ -24,7 +24,7 @@ pub async fn run(settings: &Settings, arguments: Search, output: &Output) -> Res
     .map_err(Failure::usage)?;
     let book = compose::book(settings).await?;
     if book.is_sample {
-        output.note(format!("{FAINT}no book ingested yet: searching the sample book (docent ingest FOLDER reads yours){FAINT:#}"));
+        output.note(format!("{FAINT}no book ingested yet; searching the built-in sample book (run `docent ingest FOLDER` to add yours){FAINT:#}"));
     }
     book.description.check(question.filter()).map_err(compose::no_such_part)?;
     let retrieved = book.retriever.search(&question).await.map_err(compose::retrieve_failure)?;
@@ -56,7 +56,7 @@ fn show(chunk: &SourceChunk, output: &Output) -> Result<(), Failure> {
     output.line(format!("   {LINK}{}{LINK:#}\n", chunk.url))
 }
 
-/// A module as it is shown: with its book, where there are several.
+/// The name of a module, with its book if there are several.
 pub fn part(book: &str, module: &str) -> String {
     if book.is_empty() { module.to_owned() } else { format!("{book}: {module}") }
 }

@@ -1,7 +1,8 @@
-//! `docent sessions`: the conversations that are kept.
+//! `docent sessions`: list, show, export, reset, delete and copy stored conversations.
 
 mod copy;
 
+use docent_core::answer::ResponseKind;
 use docent_core::session::{Session, SessionStore, Turn};
 use serde::Serialize;
 use uuid::Uuid;
@@ -16,10 +17,10 @@ use crate::settings::Settings;
 /// A whole conversation.
 #[derive(Serialize)]
 pub struct Conversation {
-    /// What it is.
+    /// The session.
     #[serde(flatten)]
     pub session: Session,
-    /// What was said.
+    /// Its turns, oldest first.
     pub turns: Vec<Turn>,
 }
 
@@ -49,7 +50,7 @@ pub async fn run(settings: &Settings, command: Sessions, output: &Output) -> Res
         }
         Sessions::Reset { id } => {
             let session = store.reset(parse_id(&id)?).await.map_err(compose::session_failure)?;
-            output.note(format!("{} starts anew", session.session_id));
+            output.note(format!("cleared the history of {}", session.session_id));
             Ok(())
         }
         Sessions::Delete { id } => {
@@ -67,10 +68,10 @@ async fn list(store: &dyn SessionStore, limit: usize, output: &Output) -> Result
         return output.object(&sessions);
     }
     if sessions.is_empty() {
-        output.note("no conversations yet: `docent chat` starts one");
+        output.note("no conversations yet; start one with `docent chat`");
     }
     for session in sessions {
-        let title = session.title.as_deref().unwrap_or("(nothing asked yet)");
+        let title = session.title.as_deref().unwrap_or("(no questions yet)");
         output.line(format!(
             "{STRONG}{}{STRONG:#}  {title}  {FAINT}{} turns, {}{FAINT:#}",
             session.session_id, session.turn_count, session.updated_at
@@ -86,18 +87,29 @@ async fn read(store: &dyn SessionStore, id: Uuid) -> Result<Conversation, Failur
 }
 
 impl Conversation {
-    /// To read: questions as headings, answers with their links.
+    /// The conversation as Markdown: questions as headings, answers with their links.
     pub fn markdown(&self) -> String {
-        let title = self.session.title.as_deref().unwrap_or("Conversation");
-        let mut text = format!("# {title}\n\n{} · {}\n", self.session.session_id, self.session.started_at);
-        for turn in &self.turns {
-            text.push_str(&format!("\n## {}\n\n{}\n", turn.query, turn.response.answer));
-        }
-        text.trim_end().to_owned()
+        let turns: String = self.turns.iter().map(markdown_turn).collect();
+        (markdown_head(&self.session) + &turns).trim_end().to_owned()
     }
 }
 
-/// The same for a chat that exports itself.
+/// The head of a conversation in Markdown.
+pub fn markdown_head(session: &Session) -> String {
+    let title = session.title.as_deref().unwrap_or("Conversation");
+    format!("# {title}\n\n{} · {}\n", session.session_id, session.started_at)
+}
+
+/// A turn as Markdown.
+pub fn markdown_turn(turn: &Turn) -> String {
+    let stopped = match turn.response.kind {
+        ResponseKind::Stopped => "\n\n*(stopped before the end)*",
+        _ => "",
+    };
+    format!("\n## {}\n\n{}\n", turn.query, format!("{}{stopped}", turn.response.answer).trim_start())
+}
+
+/// A stored conversation as Markdown.
 pub async fn export(store: &dyn SessionStore, id: Uuid) -> Result<String, Failure> {
     Ok(read(store, id).await?.markdown())
 }

@@ -1,4 +1,4 @@
-//! `docent status`: what is in the index.
+//! `docent status`: show what is in the index. Needs no embedder, so it works whatever embedder is configured.
 
 use std::path::Path;
 
@@ -21,25 +21,24 @@ struct Status<'a> {
 
 /// Runs the command.
 pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
-    let book = compose::book(settings).await?;
+    let (description, is_sample) = compose::description(settings).await?;
     let folder = settings.index_folder()?;
-    let description = &book.description;
-    let on_disk = !book.is_sample && settings.index_kind() == IndexKind::Embedded;
+    let on_disk = !is_sample && settings.index_kind() == IndexKind::Embedded;
     let status = Status {
-        sample: book.is_sample,
+        sample: is_sample,
         index: match settings.index_kind() {
-            _ if book.is_sample => "inside the program".to_owned(),
+            _ if is_sample => "built in".to_owned(),
             IndexKind::Embedded => folder.display().to_string(),
             IndexKind::Qdrant => settings.qdrant.url.clone().unwrap_or_default(),
         },
         bytes: if on_disk { folder_size(&folder) } else { 0 },
-        description,
+        description: &description,
     };
     if output.json {
         return output.object(&status);
     }
-    if book.is_sample {
-        output.note(format!("{FAINT}no book ingested yet; this is the sample book{FAINT:#}"));
+    if is_sample {
+        output.note(format!("{FAINT}no book ingested yet; showing the built-in sample book{FAINT:#}"));
     }
     let line = |name: &str, value: String| output.line(format!("{STRONG}{name:<10}{STRONG:#} {value}"));
     line("index", status.index.clone())?;
@@ -61,7 +60,7 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     if on_disk {
         line("size", format!("{:.1} MB on disk", status.bytes as f64 / 1e6))?;
     }
-    if !book.is_sample {
+    if !is_sample {
         line("sources", description.sources.join(", "))?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! How good answers are: right, cited, and silent when the book is.
+//! Scores answers: correct, cited, and declined if the book does not cover the question.
 //!
 //! Reads `qa.jsonl` (`question`, `answers` or `answer`, `answerable`) beside a corpus.
 
@@ -14,7 +14,7 @@ use super::curve::Case;
 use crate::compose;
 use crate::exit::{Exit, Failure};
 
-/// A question with what is known of its answer.
+/// A question with its expected answers.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Asked {
     /// The question.
@@ -25,7 +25,7 @@ pub struct Asked {
     answer: Option<String>,
     #[serde(default = "yes")]
     answerable: bool,
-    /// What it is about, in a set of questions about many things.
+    /// The domain it is about, in a set with several domains.
     #[serde(default)]
     pub domain: String,
 }
@@ -34,26 +34,26 @@ fn yes() -> bool {
     true
 }
 
-/// What the answers of a set are worth.
+/// The scores of all answers of a set.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub struct AnswerScore {
-    /// Questions the book covers.
+    /// The number of questions that the book covers.
     pub answerable: usize,
-    /// Of those, the share answered.
+    /// Of those, the share that were answered.
     pub answered: f64,
-    /// Of those, the share whose answer contains a right one.
+    /// Of those, the share whose answer contains an expected one.
     pub contains_gold: f64,
-    /// Questions it does not cover.
+    /// The number of questions that the book does not cover.
     pub unanswerable: usize,
-    /// Of those, the share abstained from.
+    /// Of those, the share that were declined.
     pub abstained: f64,
-    /// The share of sentences with a citation that holds.
+    /// The share of sentences that are supported and cited.
     pub citation_coverage: f64,
-    /// The share of quotes that stand in their passage word for word.
+    /// The share of quotes that appear word for word in their passage.
     pub verbatim_quotes: f64,
-    /// Milliseconds, in the middle.
+    /// The median response time, in milliseconds.
     pub p50_ms: f64,
-    /// Milliseconds, near the end.
+    /// The 95th percentile of the response time, in milliseconds.
     pub p95_ms: f64,
 }
 
@@ -62,15 +62,15 @@ impl AnswerScore {
     pub fn figures(&self) -> Vec<(String, String)> {
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
         [
-            ("questions the book covers", self.answerable.to_string()),
-            ("of those answered", percent(self.answered)),
-            ("of those with a right answer", percent(self.contains_gold)),
-            ("questions it does not cover", self.unanswerable.to_string()),
-            ("of those abstained from", percent(self.abstained)),
-            ("sentences with a citation that holds", percent(self.citation_coverage)),
+            ("questions that the book covers", self.answerable.to_string()),
+            ("of those, answered", percent(self.answered)),
+            ("of those, answered correctly", percent(self.contains_gold)),
+            ("questions that it does not cover", self.unanswerable.to_string()),
+            ("of those, declined", percent(self.abstained)),
+            ("sentences that are supported and cited", percent(self.citation_coverage)),
             ("quotes that are verbatim", percent(self.verbatim_quotes)),
-            ("time in the middle", format!("{:.1} ms", self.p50_ms)),
-            ("time of the slowest twentieth", format!("{:.1} ms", self.p95_ms)),
+            ("response time, p50", format!("{:.1} ms", self.p50_ms)),
+            ("response time, p95", format!("{:.1} ms", self.p95_ms)),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
@@ -83,7 +83,7 @@ pub fn read_questions(set: &QuestionSet) -> Result<Option<Vec<Asked>>, Failure> 
     if path.is_file() { read_lines(&path).map(Some) } else { Ok(None) }
 }
 
-/// Questions about other things, of these domains or of all.
+/// Out-of-scope questions, optionally restricted to some domains.
 pub fn read_others(path: &Path, domains: &[String]) -> Result<Vec<Asked>, Failure> {
     let mut others = read_lines(path)?;
     others.retain(|other| domains.is_empty() || domains.contains(&other.domain));
@@ -115,8 +115,8 @@ impl Asked {
         self.answers.iter().chain(&self.answer)
     }
 
-    /// The question with what an agent that always answers made of it. `threshold` says
-    /// whether it would have been answered.
+    /// The question with the response of an agent that always answers. `threshold` decides
+    /// whether it counts as answered.
     fn case(&self, response: AgentResponse, threshold: f32) -> Case {
         let judged = self.answerable && self.golds().next().is_some();
         let supports = response.sentences.iter().map(|sentence| sentence.support);
@@ -138,7 +138,7 @@ impl Asked {
     }
 }
 
-/// What an agent that answers everything makes of the questions, for a report.
+/// Asks every question, with an agent that always answers, for a report.
 pub async fn cases(
     agent: &Agent,
     questions: &[Asked],
@@ -153,7 +153,7 @@ pub async fn cases(
     Ok(cases)
 }
 
-/// Asks every question and looks at the answers.
+/// Asks every question and scores the answers.
 pub async fn score(agent: &Agent, questions: &[Asked], top_k: usize) -> Result<AnswerScore, Failure> {
     let mut score = AnswerScore::default();
     let (mut sentences, mut cited, mut quotes, mut verbatim) = (0usize, 0usize, 0usize, 0usize);
@@ -201,7 +201,7 @@ fn contains_gold(response: &AgentResponse, asked: &Asked) -> bool {
     asked.golds().map(|gold| plain(gold)).any(|gold| !gold.is_empty() && text.contains(&gold))
 }
 
-/// Lower case, letters and digits only, articles gone: as SQuAD compares.
+/// Normalizes a text as SQuAD does: lower case, only letters and digits, no articles.
 fn plain(text: &str) -> String {
     let lower = text.to_lowercase();
     let words =
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_compared_without_case_articles_and_signs() {
+    fn answers_are_compared_without_case_articles_and_punctuation() {
         assert_eq!(plain("The 10th-century, a \"Duke\"!"), "10th century duke");
     }
 }

@@ -1,9 +1,9 @@
-//! Which questions to answer: risk and coverage of every threshold.
+//! The risk–coverage curve: which questions each threshold answers, and how many of them wrongly.
 //!
-//! Invariant: cases of the same relevance are answered together or not at all, for no threshold can
-//! tell them apart.
+//! Invariant: cases of the same relevance are answered together or not at all, because no threshold can
+//! separate them.
 
-/// A question with what became of it.
+/// A question with its answer.
 #[derive(Debug, Clone, Default)]
 pub struct Case {
     /// The question.
@@ -12,19 +12,19 @@ pub struct Case {
     pub answerable: bool,
     /// Whether it was answered.
     pub grounded: bool,
-    /// Whether the answer was right; none where nobody can tell.
+    /// Whether the answer was correct; `None` if unknown.
     pub correct: Option<bool>,
-    /// How likely the book covers the question, as retrieval saw it.
+    /// The estimated probability that the book covers the question.
     pub relevance: f32,
-    /// How well the passages hold up the answer.
+    /// How well the passages support the answer.
     pub support: f32,
-    /// What was answered.
+    /// The answer.
     pub answer: String,
-    /// What would have been right.
+    /// The expected answers.
     pub gold: Vec<String>,
     /// Breadcrumb, score and content of each passage found.
     pub passages: Vec<(String, f32, String)>,
-    /// How long it took.
+    /// The response time.
     pub milliseconds: f64,
 }
 
@@ -35,20 +35,20 @@ impl Case {
     }
 }
 
-/// What answering everything from a threshold on would give.
+/// The coverage and risk of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     /// The share of questions answered.
     pub coverage: f64,
     /// Of those, the share answered wrongly.
     pub risk: f64,
-    /// The least relevance among them.
+    /// The lowest relevance among them.
     pub threshold: f32,
 }
 
-/// The risk and coverage of every threshold that makes a difference, from the strictest on. A case is
-/// wrong if the book does not cover it, or if its answer is known to be wrong; an answer nobody judged
-/// is given the benefit of the doubt. Cases without a finite relevance are left out.
+/// The risk and coverage of every threshold that makes a difference, strictest first. A case is wrong if
+/// the book does not cover it, or if its answer is known to be wrong; answers of unknown correctness count
+/// as correct. Cases without a finite relevance are left out.
 pub fn risk_coverage(cases: &[Case]) -> Vec<Point> {
     let mut ranked: Vec<&Case> = cases.iter().filter(|case| case.relevance.is_finite()).collect();
     ranked.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
@@ -65,19 +65,19 @@ pub fn risk_coverage(cases: &[Case]) -> Vec<Point> {
     same.collect()
 }
 
-/// The area under the curve: the mean risk over all coverages, less is better. Between two thresholds
-/// the risk is that of the laxer one, which without ties is the usual mean over all cases.
+/// The area under the curve: the mean risk over all coverages; lower is better. Between two thresholds
+/// the risk is that of the lower one; without ties this is the usual mean over all cases.
 pub fn aurc(points: &[Point]) -> Option<f64> {
     let before = std::iter::once(0.0).chain(points.iter().map(|point| point.coverage));
     let area = points.iter().zip(before).map(|(point, before)| (point.coverage - before) * point.risk).sum();
     (!points.is_empty()).then_some(area)
 }
 
-/// The curve for a terminal: for each tenth of coverage the strictest threshold that reaches it, in as
-/// few digits as still answer the same questions.
+/// The curve as text: for each 10 % of coverage the strictest threshold that reaches it, with just enough
+/// digits to answer the same questions.
 pub fn curve_text(points: &[Point]) -> String {
     if points.is_empty() {
-        return "no questions, no curve\n".to_owned();
+        return "no questions\n".to_owned();
     }
     let mut table = "coverage  answered    risk  threshold\n".to_owned();
     for tenth in 1..=10 {
@@ -95,7 +95,7 @@ pub fn curve_text(points: &[Point]) -> String {
     table
 }
 
-/// The laxest point that this threshold still allows; none if it allows no answer at all.
+/// The point with the highest coverage at this threshold; `None` if it answers nothing.
 pub fn at_threshold(points: &[Point], threshold: f32) -> Option<&Point> {
     points.iter().take_while(|point| point.threshold >= threshold).last()
 }
@@ -115,12 +115,12 @@ fn short_threshold(threshold: f32, next: Option<f32>) -> String {
 pub mod tests {
     use super::*;
 
-    /// A covered question, right or wrong.
+    /// A covered question, answered correctly or not.
     pub fn covered(relevance: f32, correct: bool) -> Case {
         Case { answerable: true, grounded: true, correct: Some(correct), relevance, ..Case::default() }
     }
 
-    /// A question about something else.
+    /// An out-of-scope question.
     pub fn other(relevance: f32) -> Case {
         Case { grounded: true, relevance, ..Case::default() }
     }
@@ -155,7 +155,7 @@ pub mod tests {
     }
 
     #[test]
-    fn all_right_is_no_risk_and_the_unjudged_are_not_wrong() {
+    fn correct_and_unjudged_answers_have_no_risk() {
         let unjudged = Case { correct: None, ..covered(0.25, true) };
         let points = risk_coverage(&[covered(0.5, true), covered(0.75, true), unjudged]);
         assert!(points.iter().all(|point| point.risk == 0.0));
@@ -163,14 +163,14 @@ pub mod tests {
     }
 
     #[test]
-    fn nothing_gives_an_empty_curve() {
+    fn no_cases_give_an_empty_curve() {
         assert_eq!((risk_coverage(&[]), aurc(&[])), (Vec::new(), None));
         assert_eq!(risk_coverage(&[other(f32::NAN)]), []);
-        assert_eq!(curve_text(&[]), "no questions, no curve\n");
+        assert_eq!(curve_text(&[]), "no questions\n");
     }
 
     #[test]
-    fn the_threshold_answers_what_is_at_least_as_relevant() {
+    fn a_threshold_answers_all_cases_that_reach_it() {
         let points = risk_coverage(&[covered(0.75, true), covered(0.5, true)]);
         let coverage = |threshold| at_threshold(&points, threshold).map(|point| point.coverage);
         assert_eq!(
@@ -180,7 +180,7 @@ pub mod tests {
     }
 
     #[test]
-    fn the_text_names_the_strictest_threshold_for_each_tenth() {
+    fn the_text_lists_the_strictest_threshold_for_each_tenth() {
         let cases = [covered(0.9, true), covered(0.812_34, false), covered(0.812_31, true), other(0.1)];
         let text = curve_text(&risk_coverage(&cases));
         let expected = [

@@ -1,35 +1,74 @@
-//! Logistic regression for the models of relevance and of support.
+//! Logistic regression for relevance and for support.
 //!
-//! Invariant: no weight is negative, so more of any signal is never less relevant.
+//! Invariant: no weight is negative, so a higher signal never lowers the result.
 
-use docent_core::relevance::{Coefficients, Signals};
+use docent_core::relevance::{Coefficients, ReaderCoefficients, Signals, logit};
 
-/// A question with what retrieval saw, and whether the book covers it.
+/// A question with its retrieval signals, and whether the book covers it.
 #[derive(Debug, Clone, Copy)]
 pub struct Example {
-    /// What retrieval saw.
+    /// The retrieval signals.
     pub signals: Signals,
+    /// The relevance before the reader is used.
+    pub relevance: f32,
+    /// The reader's highest logit that a passage answers the question.
+    pub answers: f32,
     /// Whether the book covers the question.
     pub covered: bool,
 }
 
 const STEPS: usize = 20_000;
 const RATE: f64 = 2.0;
-/// Keeps weights small where the examples do not need them large.
+/// Keeps weights small unless the examples need them large.
 const PENALTY: f64 = 1e-4;
 
-/// The coefficients that best tell covered questions from others.
-pub fn fit(examples: &[Example]) -> Coefficients {
-    let examples: Vec<([f64; 5], bool)> =
+/// The share of covered questions that should be answered at the threshold: declining a question that the book covers
+/// is worse than answering one too many.
+const ANSWERED: f64 = 0.96;
+
+/// The coefficients that best separate covered questions from the others, shifted so that at `threshold` the
+/// share `ANSWERED` of the covered questions is answered.
+pub fn fit(examples: &[Example], threshold: f32) -> Coefficients {
+    let inputs: Vec<([f64; 5], bool)> =
         examples.iter().map(|example| (inputs(&example.signals), example.covered)).collect();
-    let [intercept, dense_best, margin, lexical_best, coverage] = weights(&examples, PENALTY);
-    Coefficients { intercept, dense_best, margin, lexical_best, coverage }
+    let [intercept, dense_best, margin, lexical_best, coverage] = weights(&inputs, PENALTY);
+    let fitted = Coefficients { intercept, dense_best, margin, lexical_best, coverage };
+    let moved = shift(examples, threshold, |example| fitted.probability(&example.signals));
+    Coefficients { intercept: ((intercept + moved) * 1000.0).round() / 1000.0, ..fitted }
 }
 
-/// The weights that best tell the examples that hold from those that do not; the first input
-/// is the constant. `penalty` keeps weights small, and lets inputs that tell the same share
-/// the work. Both kinds weigh the same in total, whatever their numbers, so that 0.5
-/// means even odds.
+/// The same for the model that also uses the reader.
+pub fn fit_reader(examples: &[Example], threshold: f32) -> ReaderCoefficients {
+    let inputs: Vec<([f64; 3], bool)> = examples
+        .iter()
+        // Scaled to similar sizes; otherwise gradient descent would not converge.
+        .map(|example| {
+            let inputs = [1.0, logit(example.relevance) / SCALE, f64::from(example.answers) / SCALE];
+            (inputs, example.covered)
+        })
+        .collect();
+    let [intercept, relevance, answers] = weights(&inputs, PENALTY);
+    let fitted = ReaderCoefficients { intercept, relevance: relevance / SCALE, answers: answers / SCALE };
+    let moved = shift(examples, threshold, |example| fitted.probability(example.relevance, example.answers));
+    ReaderCoefficients { intercept: ((intercept + moved) * 1000.0).round() / 1000.0, ..fitted }
+}
+
+/// The typical size of logits.
+const SCALE: f64 = 4.0;
+
+/// How far to shift an intercept so that at `threshold` the share `ANSWERED` of the covered questions is answered.
+fn shift(examples: &[Example], threshold: f32, probability: impl Fn(&Example) -> f32) -> f64 {
+    let covered = examples.iter().filter(|example| example.covered);
+    let mut covered: Vec<f64> = covered.map(|example| logit(probability(example))).collect();
+    covered.sort_by(f64::total_cmp);
+    let least = covered.get(((1.0 - ANSWERED) * covered.len() as f64) as usize).copied().unwrap_or_default();
+    // Slightly more, so that the last of them is still answered after rounding.
+    logit(threshold) - least + 0.01
+}
+
+/// The weights that best separate positive from negative examples; the first input is the constant.
+/// `penalty` keeps weights small and spreads them over correlated inputs. Positive and negative examples
+/// have the same total weight, whatever their numbers, so that 0.5 means even odds.
 pub fn weights<const N: usize>(examples: &[([f64; N], bool)], penalty: f64) -> [f64; N] {
     let holding = examples.iter().filter(|(_, holds)| *holds).count().max(1) as f64;
     let others = examples.iter().filter(|(_, holds)| !holds).count().max(1) as f64;
@@ -53,7 +92,7 @@ pub fn weights<const N: usize>(examples: &[([f64; N], bool)], penalty: f64) -> [
     weights.map(|weight| (weight * 1000.0).round() / 1000.0)
 }
 
-/// The chance that one that holds scores higher than one that does not.
+/// The probability that a positive example scores higher than a negative one.
 pub fn auc(holding: &[f32], others: &[f32]) -> f64 {
     let wins: f64 = holding
         .iter()
@@ -82,21 +121,26 @@ fn inputs(signals: &Signals) -> [f64; 5] {
     ]
 }
 
-/// How well a model tells the two apart, in one line.
+/// How well a model separates covered questions from the others, in one line.
 pub fn summary(model: &Coefficients, examples: &[Example], threshold: f32) -> String {
+    told_apart(examples, threshold, |example| model.probability(&example.signals))
+}
+
+/// The same for the model that also uses the reader.
+pub fn reader_summary(model: &ReaderCoefficients, examples: &[Example], threshold: f32) -> String {
+    told_apart(examples, threshold, |example| model.probability(example.relevance, example.answers))
+}
+
+fn told_apart(examples: &[Example], threshold: f32, probability: impl Fn(&Example) -> f32) -> String {
     let scored = |covered: bool| -> Vec<f32> {
-        examples
-            .iter()
-            .filter(|example| example.covered == covered)
-            .map(|example| model.probability(&example.signals))
-            .collect()
+        examples.iter().filter(|example| example.covered == covered).map(&probability).collect()
     };
     let (covered, others) = (scored(true), scored(false));
     let share = |scores: &[f32], test: &dyn Fn(f32) -> bool| {
         100.0 * scores.iter().filter(|score| test(**score)).count() as f64 / scores.len().max(1) as f64
     };
     format!(
-        "AUC {:.3}; at {threshold} it answers {:.1} % of the covered and abstains from {:.1} % of the others",
+        "AUC {:.3}; at threshold {threshold} it answers {:.1} % of covered and declines {:.1} % of other questions",
         auc(&covered, &others),
         share(&covered, &|score| score >= threshold),
         share(&others, &|score| score < threshold),
@@ -108,18 +152,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_learns_which_signal_tells_and_no_weight_is_negative() {
+    fn the_useful_signal_gets_weight_and_no_weight_is_negative() {
         let examples: Vec<Example> = (0..100)
             .map(|number| {
                 let covered = number % 2 == 0;
                 let dense_best = if covered { 0.7 } else { 0.3 };
                 // Misleading: higher for questions that are not covered.
                 let margin = if covered { 0.1 } else { 0.2 };
-                Example { signals: Signals { dense_best, margin, lexical_best: 0.5, coverage: 0.5 }, covered }
+                let signals = Signals { dense_best, margin, lexical_best: 0.5, coverage: 0.5 };
+                Example { signals, relevance: 0.5, answers: 0.0, covered }
             })
             .collect();
-        let model = fit(&examples);
+        let model = fit(&examples, 0.3);
         assert!(model.dense_best > 1.0 && model.margin == 0.0, "{model:?}");
-        assert!(summary(&model, &examples, 0.5).starts_with("AUC 1.000; at 0.5 it answers 100.0 %"));
+        assert!(
+            summary(&model, &examples, 0.3).starts_with("AUC 1.000; at threshold 0.3 it answers 100.0 %")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! How good a ranking is.
+//! Metrics for rankings.
 //!
 //! Invariant: a judged question missing from the run scores 0.
 
@@ -9,19 +9,19 @@ use super::{Judgements, Ranking};
 /// Means over all judged questions.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub struct Score {
-    /// Normalised discounted cumulative gain of the first ten.
+    /// Normalized discounted cumulative gain of the top 10.
     pub ndcg_at_10: f64,
-    /// The share of relevant documents among the first five.
+    /// The share of relevant documents that are in the top 5.
     pub recall_at_5: f64,
-    /// How often the first is relevant.
+    /// How often the first document is relevant.
     pub hit_at_1: f64,
-    /// One over the rank of the first relevant among ten.
+    /// The reciprocal rank of the first relevant document in the top 10.
     pub mrr_at_10: f64,
-    /// How many questions were judged.
+    /// The number of judged questions.
     pub queries: usize,
 }
 
-/// Scores rankings against what is relevant.
+/// Scores rankings against the judgements.
 pub fn score(judged: &Judgements, rankings: &[Ranking]) -> Score {
     let mut score = Score { queries: judged.len(), ..Score::default() };
     for (query, grades) in judged {

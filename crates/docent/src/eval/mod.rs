@@ -1,4 +1,4 @@
-//! Question sets in the BEIR layout, and a book made of their corpus.
+//! Question sets in the BEIR layout, and books made from their corpus.
 //!
 //! A set is a folder with `corpus.jsonl[.gz]` (`_id`, `title`, `text`, `url`), `queries.jsonl`
 //! (`_id`, `text`) and `qrels.tsv` (`query-id`, `corpus-id`, `score`).
@@ -7,6 +7,7 @@ pub mod answers;
 pub mod curve;
 pub mod fit;
 pub mod metrics;
+pub mod reading;
 pub mod report;
 pub mod support;
 
@@ -14,26 +15,26 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use docent_backends::clock::SystemClock;
-use docent_backends::index::embedded::{EmbeddedIndex, FolderShelf};
-use docent_backends::index::parts::SourceRecord;
+use docent_backends::index::contents::SourceRecord;
+use docent_backends::index::embedded::{EmbeddedIndex, FolderTarget};
 use docent_backends::index::qdrant::QdrantIndex;
-use docent_backends::index::shelf::Shelf;
+use docent_backends::index::target::IndexTarget;
 use docent_backends::ingest::{Plan, Progress, ingest};
 use docent_core::embed::Embedder;
 use docent_core::followup::rewrite;
 use docent_core::index::{Description, Filter, Index};
+use docent_core::library::Assemble;
 use docent_core::query::{LONGEST_QUESTION, Question};
 use docent_core::retrieve::Retriever;
 use docent_core::terms::Analyzer;
 use serde::Deserialize;
 
-use crate::compose;
+use crate::compose::{self, Assembly};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::settings::{EmbedderKind, IndexKind, Settings};
 
-/// How many documents a run names for each question.
+/// The number of documents per question in a run.
 const RUN_DEPTH: usize = 100;
 
 /// The relevant documents of each question, with their grades.
@@ -41,10 +42,11 @@ pub type Judgements = BTreeMap<String, BTreeMap<String, f64>>;
 
 /// A corpus with questions.
 pub struct QuestionSet {
-    /// Where it is.
+    /// Its folder.
     pub folder: PathBuf,
-    corpus: PathBuf,
-    /// Ids and texts, in order.
+    /// The file with the documents.
+    pub corpus: PathBuf,
+    /// Ids and texts of the questions, in order.
     pub queries: Vec<(String, String)>,
 }
 
@@ -74,13 +76,13 @@ impl QuestionSet {
         Ok(Self { folder: folder.to_owned(), corpus, queries })
     }
 
-    /// The questions of whole conversations, one a line, by the same ids; none when the set has none.
+    /// The questions of whole conversations, one per line, with the same ids; `None` if the set has no conversations.
     pub fn conversations(&self) -> Result<Option<Vec<(String, String)>>, Failure> {
         let path = self.folder.join("queries_questions.jsonl");
         if path.is_file() { read_queries(&path).map(Some) } else { Ok(None) }
     }
 
-    /// Reads `qrels.tsv`; questions without a relevant document are left out.
+    /// Reads `qrels.tsv`; skips questions without a relevant document.
     pub fn judgements(&self) -> Result<Judgements, Failure> {
         let path = self.folder.join("qrels.tsv");
         let mut judged = Judgements::new();
@@ -99,7 +101,7 @@ impl QuestionSet {
         Ok(judged)
     }
 
-    /// The folder's name, which names the set.
+    /// The name of the set: the name of its folder.
     pub fn name(&self) -> String {
         self.folder
             .canonicalize()
@@ -124,21 +126,21 @@ pub fn read_text(path: &Path) -> Result<String, Failure> {
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot read {}: {error}", path.display())))
 }
 
-/// The corpus of a set as a book, kept while this lives.
+/// An ingested corpus. A temporary index is deleted when this is dropped.
 pub struct EvalBook {
-    /// What it holds.
+    /// Its contents.
     pub description: Description,
-    /// Finds passages in it.
+    /// Searches it.
     pub retriever: Retriever,
-    /// Compares meanings when answers are checked.
+    /// The embedder that compares meanings when answers are verified.
     pub meaning: Option<Arc<dyn Embedder>>,
     _temporary: Option<tempfile::TempDir>,
 }
 
-/// Ingests the corpus into `kept`, or into a folder that goes with the result.
+/// Ingests `location` into `kept`, or into a temporary folder that is deleted with the result.
 pub async fn open_index(
     settings: &Settings,
-    set: &QuestionSet,
+    location: &Path,
     kept: Option<&Path>,
     output: &Output,
 ) -> Result<EvalBook, Failure> {
@@ -150,14 +152,12 @@ pub async fn open_index(
         }
     };
     let embedder = compose::embedder(settings).await?;
-    let source =
-        SourceRecord { location: set.corpus.to_string_lossy().into_owned(), ..SourceRecord::default() };
-    let plan = Plan { sources: vec![source], language: None, limits: Default::default() };
-    let shelf: Box<dyn Shelf> = match settings.index_kind() {
-        IndexKind::Embedded => Box::new(FolderShelf { folder: folder.clone() }),
+    let plan = Plan::new(vec![SourceRecord::new(location.to_string_lossy())]);
+    let target: Box<dyn IndexTarget> = match settings.index_kind() {
+        IndexKind::Embedded => Box::new(FolderTarget { folder: folder.clone() }),
         IndexKind::Qdrant => Box::new(on_server(settings)?),
     };
-    ingest(&folder, shelf.as_ref(), embedder.as_deref(), &plan, &Lines { output })
+    ingest(&folder, target.as_ref(), embedder.as_deref(), &plan, &Lines { output })
         .await
         .map_err(|error| Failure::new(Exit::Failed, error))?;
     let index: Arc<dyn Index> = match settings.index_kind() {
@@ -166,19 +166,12 @@ pub async fn open_index(
     };
     let description = index.describe().await.map_err(compose::index_failure)?;
     let meaning = embedder.clone().filter(|_| settings.embedder.kind() == EmbedderKind::Local);
-    let embedder = compose::matching(embedder, &description)?;
-    let retriever = Retriever::new(
-        index,
-        embedder,
-        description.language,
-        settings.retrieval.settings(),
-        Arc::new(SystemClock),
-    );
-    let retriever = compose::reranked(retriever, settings).await?;
+    let embedder = compose::matching(embedder, &description.embedder)?;
+    let retriever = Assembly::load(settings).await?.retriever(index, embedder, description.language);
     Ok(EvalBook { description, retriever, meaning, _temporary: temporary })
 }
 
-/// On a server the set has a collection of its own: readers' book is not for measuring.
+/// On Qdrant the set gets a separate collection, so that the users' book stays untouched.
 fn on_server(settings: &Settings) -> Result<QdrantIndex, Failure> {
     let mut server = settings.qdrant()?;
     server.collection.push_str("-eval");
@@ -186,14 +179,14 @@ fn on_server(settings: &Settings) -> Result<QdrantIndex, Failure> {
 }
 
 impl EvalBook {
-    /// The documents for a question, best first: a document scores as its best chunk.
+    /// The documents for a question, best first. The score of a document is that of its best chunk.
     pub async fn documents(&self, text: &str) -> Result<Vec<(String, f32)>, Failure> {
         let ranking =
             self.retriever.ranking(&question(text, RUN_DEPTH)?).await.map_err(compose::retrieve_failure)?;
         let mut best: HashMap<&str, f32> = HashMap::new();
         let mut order = Vec::new();
         for hit in &ranking {
-            // The ranking descends, so the first chunk of a document is its best.
+            // The ranking is sorted, so the first chunk of a document is its best.
             if best.insert(&hit.chunk.document_id, hit.score).is_none() {
                 order.push((hit.chunk.document_id.clone(), hit.score));
             }
@@ -203,7 +196,7 @@ impl EvalBook {
     }
 }
 
-/// The last question of a conversation as the agent searches for it, without a model.
+/// The query that the agent searches for, without a model, after the last question of a conversation.
 pub fn last_question(conversation: &str, analyzer: &Analyzer) -> String {
     let mut searched: Option<String> = None;
     for line in conversation.lines().filter(|line| !line.trim().is_empty()) {
@@ -212,13 +205,13 @@ pub fn last_question(conversation: &str, analyzer: &Analyzer) -> String {
     searched.unwrap_or_default()
 }
 
-/// A question of a set; longer ones than readers may ask are cut.
+/// A question of a set, cut to the length that users may ask.
 pub fn question(text: &str, top_k: usize) -> Result<Question, Failure> {
     let text: String = text.trim().chars().take(LONGEST_QUESTION).collect();
     Question::new(&text, top_k, 0.0, Filter::default()).map_err(Failure::usage)
 }
 
-/// What was found for a question.
+/// The documents found for a question.
 pub struct Ranking {
     /// The question's id.
     pub query: String,
@@ -227,7 +220,7 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// As lines of a TREC run.
+    /// The ranking as lines of a TREC run.
     pub fn trec(&self) -> String {
         let line = |(rank, (document, score)): (usize, &(String, f32))| {
             format!("{} Q0 {document} {} {score:.6} docent\n", self.query, rank + 1)

@@ -1,41 +1,41 @@
-//! What an evaluation found, as one page to read and keep.
+//! The HTML report of an evaluation.
 //!
-//! Figures say how good the answers are; the curve says what another threshold would have given; the
-//! worst cases say what to mend next.
+//! The figures show how good the answers are, the curve shows the effect of other thresholds, and the
+//! worst cases show what to improve next.
 //!
-//! Invariant: the page is one file that asks for nothing else.
+//! Invariant: the page is a single file that loads nothing else.
 
 use super::curve::{Case, Point, at_threshold, aurc, risk_coverage};
 use crate::plot::{self, Axis, Caption, Chart, Histogram, Marker, Series, Unit, escape};
 
-/// An evaluation, ready to be shown.
+/// The results of an evaluation.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// The name of the question set.
     pub set: String,
-    /// When it was made.
+    /// When the report was made.
     pub made: String,
-    /// Of the program.
+    /// The version of the program.
     pub version: String,
-    /// Of the index that was asked.
+    /// The version of the index.
     pub index_version: String,
-    /// How many pages the index holds.
+    /// The number of pages in the index.
     pub pages: usize,
-    /// How many chunks the index holds.
+    /// The number of chunks in the index.
     pub chunks: usize,
     /// Names and values of the headline figures.
     pub figures: Vec<(String, String)>,
-    /// The questions with what became of them.
+    /// The questions with their answers.
     pub cases: Vec<Case>,
-    /// The least relevance at which a question is answered.
+    /// The minimum relevance at which a question is answered.
     pub threshold: f32,
 }
 
-/// The report as a page that needs no other file.
+/// The report as a single HTML page.
 pub fn html(report: &Report) -> String {
     let points = risk_coverage(&report.cases);
     let subtitle = format!(
-        "{} · docent {} · index {} · {} pages, {} chunks · {} questions",
+        "{} · docent {} · index {} · {} pages, {} passages · {} questions",
         report.made,
         report.version,
         report.index_version,
@@ -56,14 +56,14 @@ pub fn html(report: &Report) -> String {
     plot::page(&format!("Evaluation: {}", report.set), &subtitle, &body.concat())
 }
 
-/// The cases to look at first, at most `count`, in three groups by the harm they do:
+/// The cases to look at first, at most `count`, in three groups, worst first:
 ///
-/// 1. the book covers the question and the answer is wrong, for the reader has no way to notice;
-/// 2. the book does not cover the question and it was answered all the same;
-/// 3. the book covers the question and it was not answered.
+/// 1. the book covers the question and the answer is wrong, which users cannot notice;
+/// 2. the book does not cover the question, but it was answered;
+/// 3. the book covers the question, but it was declined.
 ///
-/// In the first two the most relevant come first, where the program was surest of itself; in the third
-/// the least relevant, where retrieval was furthest off. Cases that went well are not among them.
+/// In the first two groups the most relevant cases come first, because the program was most confident there; in
+/// the third the least relevant, because retrieval failed most clearly. Cases without a flaw are left out.
 pub fn worst(cases: &[Case], count: usize) -> Vec<&Case> {
     let mut flawed: Vec<(Flaw, &Case)> = cases.iter().filter_map(|case| Some((flaw(case)?, case))).collect();
     flawed.sort_by(|(a, first), (b, second)| {
@@ -78,7 +78,7 @@ pub fn worst(cases: &[Case], count: usize) -> Vec<&Case> {
     flawed.into_iter().map(|(_, case)| case).take(count).collect()
 }
 
-/// What went wrong, the worst first.
+/// What went wrong, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Flaw {
     Wrong,
@@ -90,7 +90,7 @@ impl Flaw {
     fn name(self) -> &'static str {
         match self {
             Self::Wrong => "wrong answer",
-            Self::Invented => "answered though not covered",
+            Self::Invented => "answered but not covered",
             Self::Missed => "covered but not answered",
         }
     }
@@ -117,8 +117,8 @@ fn figures(report: &Report, points: &[Point]) -> String {
         let coverage = percent(here.map_or(0.0, |point| point.coverage));
         let risk = here.map_or_else(|| "–".to_owned(), |point| percent(point.risk));
         figures.push(("Area under the risk–coverage curve (AURC)".to_owned(), format!("{area:.4}")));
-        figures.push((format!("Coverage at the threshold of {threshold}"), coverage));
-        figures.push((format!("Risk at the threshold of {threshold}"), risk));
+        figures.push((format!("Coverage at threshold {threshold}"), coverage));
+        figures.push((format!("Risk at threshold {threshold}"), risk));
     }
     let row = |(name, value): &(String, String)| {
         format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", escape(name), escape(value))
@@ -130,7 +130,7 @@ fn figures(report: &Report, points: &[Point]) -> String {
 fn curve_chart(report: &Report, points: &[Point]) -> String {
     let coverage = at_threshold(points, report.threshold).map_or(0.0, |point| point.coverage);
     let label = format!("threshold {}: {} answered", report.threshold, percent(coverage));
-    // Half a percent of coverage is about three units on the page; finer steps only bloat the table.
+    // Half a percent of coverage is about three units in the chart; finer steps would only bloat the table.
     let mut drawn: Vec<(f64, f64)> = Vec::new();
     for (number, point) in points.iter().enumerate() {
         let far = drawn.last().is_none_or(|(before, _)| point.coverage - before >= 0.005);
@@ -141,12 +141,12 @@ fn curve_chart(report: &Report, points: &[Point]) -> String {
     plot::line(&Chart {
         caption: Caption {
             title: "Risk and coverage",
-            description: "If only the most relevant share of all questions were answered, how many of those \
-                          answers would be wrong? Every question that the book does not cover counts as \
-                          wrong. Lower is better.",
+            description: "If only the most relevant questions were answered, what share of the answers \
+                          would be wrong? Every answer to a question that the book does not cover counts \
+                          as wrong. Lower is better.",
         },
         x: Axis { label: "coverage: questions answered", unit: Unit::Share, range: Some((0.0, 1.0)) },
-        y: Axis { label: "risk: wrong among them", unit: Unit::Share, range: Some((0.0, 0.05)) },
+        y: Axis { label: "risk: wrong answers", unit: Unit::Share, range: Some((0.0, 0.05)) },
         series: vec![Series { name: "risk", points: drawn }],
         markers: vec![Marker { at: coverage, label: &label }],
     })
@@ -161,8 +161,9 @@ fn relevance_chart(report: &Report) -> String {
     plot::histogram(&Histogram {
         caption: Caption {
             title: "Relevance of covered and other questions",
-            description: "The further apart the two lie, the easier it is to know when to be silent. Covered \
-                          questions left of the threshold are missed; others right of it are answered.",
+            description: "The further apart the two groups are, the easier it is to know when to decline. \
+                          Covered questions left of the threshold are missed; other questions right of it \
+                          are answered by mistake.",
         },
         x: Axis { label: "relevance", range: Some((0.0, 1.0)), ..Axis::default() },
         bins: 20,
@@ -179,7 +180,7 @@ fn support_chart(report: &Report) -> String {
     plot::histogram(&Histogram {
         caption: Caption {
             title: "Support",
-            description: "How well the passages hold up the answer, for questions where answering is right \
+            description: "How well the passages support the answer, for questions where answering is right \
                           and where it is wrong.",
         },
         x: Axis { label: "support", range: Some((0.0, 1.0)), ..Axis::default() },
@@ -198,10 +199,10 @@ fn latency_chart(report: &Report) -> String {
     let labels = [("p50", middle), ("p95", late)]
         .map(|(name, time)| (time, format!("{name} {:.0} ms", time.unwrap_or_default())));
     let markers = labels.iter().filter_map(|(time, label)| Some(Marker { at: (*time)?, label }));
-    // One answer that took a minute would press all others into the first bin.
+    // A single very slow answer would squeeze all others into the first bin.
     let limit = 3.0 * late.unwrap_or_default();
     let slower = times.iter().filter(|time| **time > limit).count();
-    let mut description = "How long an answer took.".to_owned();
+    let mut description = "How long the answers took.".to_owned();
     if slower > 0 {
         description += &format!(" Answers that took more than {limit:.0} ms are in the last bin: {slower}.");
     }
@@ -217,18 +218,18 @@ fn latency_chart(report: &Report) -> String {
 fn worst_section(report: &Report) -> String {
     let of = |wanted: Flaw| report.cases.iter().filter(|case| flaw(case) == Some(wanted)).count();
     let counts = [Flaw::Wrong, Flaw::Invented, Flaw::Missed]
-        .map(|flaw| format!("<span class=\"kind s{}\">{}</span>: {}", colour(flaw), flaw.name(), of(flaw)));
+        .map(|flaw| format!("<span class=\"kind s{}\">{}</span>: {}", color(flaw), flaw.name(), of(flaw)));
     let shown = worst(&report.cases, 20);
     let told = match shown.len() {
         0 => "Nothing went wrong.".to_owned(),
-        shown => format!("{}. The first {shown} are below, with their relevance.", counts.join(", ")),
+        shown => format!("{}. The {shown} worst are shown below, with their relevance.", counts.join(", ")),
     };
     let shown: String = shown.into_iter().map(case_details).collect();
     format!("<h2>The worst cases</h2>\n<p class=\"quiet\">{told}</p>\n{shown}")
 }
 
-/// Wrong and invented answers are worse than silence, and look it.
-fn colour(flaw: Flaw) -> usize {
+/// The color of a flaw: wrong and invented answers stand out more than missed ones.
+fn color(flaw: Flaw) -> usize {
     match flaw {
         Flaw::Wrong => 1,
         Flaw::Invented => 3,
@@ -253,10 +254,10 @@ fn case_details(case: &Case) -> String {
     format!(
         "<details class=\"case\"><summary><span class=\"kind s{}\">{}</span><bdi>{}</bdi> \
          <span class=\"quiet\">{:.3}</span></summary>\n\
-         <dl><dt>Right would be</dt><dd dir=\"auto\">{}</dd>\n<dt>Answer</dt><dd dir=\"auto\">{}</dd>\n\
+         <dl><dt>Expected answer</dt><dd dir=\"auto\">{}</dd>\n<dt>Answer</dt><dd dir=\"auto\">{}</dd>\n\
          <dt>Measured</dt><dd>relevance {:.3}, support {:.3}, {:.0} ms</dd>\n\
          <dt>Passages</dt><dd>{}</dd></dl></details>\n",
-        colour(flaw),
+        color(flaw),
         flaw.name(),
         escape(&case.question),
         case.relevance,
@@ -275,7 +276,7 @@ mod tests {
     use crate::eval::curve::tests::{covered, other};
 
     #[test]
-    fn nothing_is_still_a_page() {
+    fn an_empty_report_is_still_a_page() {
         assert!(worst(&[], 20).is_empty());
         let page = html(&Report::default());
         assert_eq!(page.matches(">no data<").count(), 4);
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_are_wrong_answers_then_inventions_then_silence() {
+    fn the_worst_are_wrong_answers_then_inventions_then_missed_questions() {
         let silent = |case: Case| Case { grounded: false, ..case };
         let cases = [
             silent(covered(0.3, true)),

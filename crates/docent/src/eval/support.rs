@@ -1,29 +1,31 @@
-//! Claims with pages that support them or do not, to measure the check of sentences.
+//! Claims that are labeled as supported by a page or not, to measure and fit the answer verification.
 //!
-//! Reads a JSON line each: `claim`, `label`, and either `evidence_sentences` (the page) or
+//! Reads JSON lines with `claim`, `label`, and either `evidence_sentences` (the page) or
 //! `doc` (the id of a document in a corpus).
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use docent_backends::source::corpus;
-use docent_core::verify::{Calibration, INPUTS, Signals, Verifier};
+use docent_core::verify::{Calibration, Evidence, INPUTS, READER_INPUTS, Signals, Verifier};
 use serde::Deserialize;
 
 use super::fit::{auc, weights};
 use super::read_text;
 use crate::exit::{Exit, Failure};
 
-/// A few hundred claims cannot tell the words of the span from those of the passage; the span
-/// is what readers see, so both shall count.
+/// A few hundred claims are too few to separate the coverage of the span from that of the passage. The
+/// penalty makes both count, because users see the span.
 const PENALTY: f64 = 0.0005;
 
-/// A claim, what is known about it, and whether its page supports it.
+/// A claim with its signals and its label.
 #[derive(Debug, Clone, Copy)]
 pub struct Judged {
-    /// What is known about the claim and the best stretch of its page.
+    /// The signals of the claim and the best-matching stretch of its page.
     pub signals: Signals,
-    /// Whether a person found it supported.
+    /// Whether its page contains it word for word.
+    pub verbatim: bool,
+    /// Whether it is labeled as supported.
     pub supported: bool,
 }
 
@@ -32,13 +34,14 @@ struct Claim {
     claim: String,
     label: String,
     #[serde(default)]
+    heading: String,
+    #[serde(default)]
     evidence_sentences: Vec<String>,
     #[serde(default)]
     doc: Option<String>,
 }
 
-/// Reads claims and looks for the best stretch of each page. Claims supported in part are
-/// left out: they are neither.
+/// Reads claims and finds the best-matching stretch of each page. Partially supported claims are skipped.
 pub async fn judge(
     path: &Path,
     documents: &HashMap<String, String>,
@@ -52,19 +55,21 @@ pub async fn judge(
         let claim: Claim = serde_json::from_str(line).map_err(|error| at(error.to_string()))?;
         let supported = match claim.label.to_lowercase().as_str() {
             "support" | "supported" => true,
-            "contradict" | "not_enough_info" | "not_supported" => false,
+            "contradict" | "contradicted" | "not_mentioned" | "not_enough_info" | "not_supported" => false,
             "partially_supported" => continue,
             other => return Err(at(format!("unknown label `{other}`"))),
         };
         let page = match &claim.doc {
             Some(id) => documents.get(id).cloned().ok_or_else(|| {
-                at(format!("document {id} is not known")).hint("name its corpus with --corpus FILE")
+                at(format!("unknown document {id}")).hint("pass its corpus with --corpus FILE")
             })?,
             None => claim.evidence_sentences.join("\n\n"),
         };
-        let stretch = verifier.stretches(&claim.claim, &[&page]).await.into_iter().next();
+        let evidence = Evidence { heading: &claim.heading, content: &page };
+        let stretch = verifier.stretches(&claim.claim, &[evidence]).await.into_iter().next();
+        let verbatim = stretch.as_ref().is_some_and(|stretch| stretch.verbatim);
         let signals = stretch.map(|stretch| stretch.signals).unwrap_or_default();
-        judged.push(Judged { signals, supported });
+        judged.push(Judged { signals, verbatim, supported });
     }
     Ok(judged)
 }
@@ -75,7 +80,17 @@ pub fn read_documents(path: &Path) -> Result<HashMap<String, String>, Failure> {
     Ok(records.into_iter().map(|record| (record.id, record.text)).collect())
 }
 
-/// How well a score tells supported claims from others.
+/// The score that a claim gets when answers are verified.
+pub fn as_checked(claim: &Judged) -> f32 {
+    let shipped = Calibration::shipped();
+    let signals = claim.signals;
+    // Similarity is only used if the reader did not read the claim and the words leave it in doubt.
+    let asked = signals.reader.is_none() && shipped.is_in_doubt(&signals);
+    let similarity = signals.similarity.filter(|_| asked);
+    if claim.verbatim { 1.0 } else { shipped.support(&Signals { similarity, ..signals }) }
+}
+
+/// How well a score separates supported claims from the others.
 pub fn auroc(claims: &[Judged], score: impl Fn(&Signals) -> f32) -> f64 {
     let scores = |supported: bool| -> Vec<f32> {
         let kind = claims.iter().filter(|claim| claim.supported == supported);
@@ -84,7 +99,7 @@ pub fn auroc(claims: &[Judged], score: impl Fn(&Signals) -> f32) -> f64 {
     auc(&scores(true), &scores(false))
 }
 
-/// The model fitted on claims; with or without what needs an embedder.
+/// The weights fitted on claims, with or without the similarity, which needs an embedder.
 pub fn fitted<'a>(claims: impl Iterator<Item = &'a Judged>, by_words: bool) -> [f64; INPUTS] {
     let examples: Vec<([f64; INPUTS], bool)> = claims
         .map(|claim| {
@@ -95,7 +110,16 @@ pub fn fitted<'a>(claims: impl Iterator<Item = &'a Judged>, by_words: bool) -> [
     weights(&examples, PENALTY)
 }
 
-/// The score each claim gets from a model that was fitted without it: every fifth is held out.
+/// The weights for use with a reader, fitted on the claims that it read and no rule rejects.
+pub fn fitted_with_reader<'a>(claims: impl Iterator<Item = &'a Judged>) -> [f64; READER_INPUTS] {
+    let examples: Vec<([f64; READER_INPUTS], bool)> = claims
+        .filter(|claim| !claim.verbatim)
+        .filter_map(|claim| Some((claim.signals.reader_inputs()?, claim.supported)))
+        .collect();
+    weights(&examples, PENALTY)
+}
+
+/// The AUROC of each set, where every claim is scored by weights fitted without it (five folds).
 pub fn cross_validated(sets: &[Vec<Judged>], by_words: bool) -> Vec<f64> {
     const FOLDS: usize = 5;
     let models: Vec<Calibration> = (0..FOLDS)
@@ -109,6 +133,7 @@ pub fn cross_validated(sets: &[Vec<Judged>], by_words: bool) -> Vec<f64> {
                 command: String::new(),
                 with_similarity: weights,
                 by_words: weights,
+                with_reader: Calibration::shipped().with_reader,
             }
         })
         .collect();
@@ -119,7 +144,7 @@ pub fn cross_validated(sets: &[Vec<Judged>], by_words: bool) -> Vec<f64> {
                 .filter(|(_, claim)| claim.supported == supported)
                 .map(|(place, claim)| {
                     let similarity = claim.signals.similarity.filter(|_| !by_words);
-                    models[place % FOLDS].support(&Signals { similarity, ..claim.signals })
+                    models[place % FOLDS].support(&Signals { similarity, reader: None, ..claim.signals })
                 })
                 .collect()
         };
@@ -133,8 +158,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_that_tells_all_has_an_area_of_one() {
+    fn a_perfect_signal_has_an_auroc_of_one() {
         let claim = |coverage: f32, supported: bool| Judged {
+            verbatim: false,
             signals: Signals { coverage, ..Signals::default() },
             supported,
         };

@@ -1,6 +1,6 @@
-//! `POST /api/v1/ask`: a question, answered whole or as it is written.
+//! `POST /api/v1/ask`: answers a question, as one JSON response or as a stream of events.
 //!
-//! Invariant: the last event of a stream is the whole answer, or why there is none.
+//! Invariant: the last event of a stream is `done` with the whole answer, or `error`.
 
 use std::sync::Arc;
 
@@ -10,56 +10,58 @@ use axum::extract::rejection::JsonRejection;
 use axum::http::{HeaderMap, header};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
-use docent_core::agent::{Ask, Selection, State as TurnState, TurnEvent};
+use docent_core::agent::{Ask, Selection, Settings, State as TurnState, Transcript, TurnEvent};
 use docent_core::answer::{AgentResponse, Citation, Sentence};
 use docent_core::index::Filter;
-use docent_core::sources::SourceChunk;
-use futures_util::StreamExt;
+use docent_core::search_response::SourceChunk;
+use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::access::RateLimited;
 use super::error::{ApiError, ErrorBody};
-use super::guard::Reader;
-use super::turn::{Heard, streamed_turn, trickling, turn};
-use super::{Server, html};
+use super::stopped::Unfinished;
+use super::turn::{Heard, streamed_turn, turn, unbuffered};
+use super::{Server, html, owner};
+use crate::settings::Rights;
 
 /// A question.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskRequest {
-    /// 1 to 1000 characters after trimming.
-    #[schema(min_length = 1, max_length = 1000, pattern = r"\S", example = "What is a ROS 2 node?")]
+    /// 1 to 8000 characters after trimming.
+    #[schema(min_length = 1, max_length = 8000, pattern = r"\S", example = "What is a ROS 2 node?")]
     query: String,
-    /// Passages to answer from.
+    /// Number of passages to answer from.
     #[schema(minimum = 1, maximum = 10)]
     top_k: Option<usize>,
-    /// Whether the passages are wanted in the answer; yes unless told otherwise.
+    /// Whether to include the passages in the response; true by default.
     include_sources: Option<bool>,
-    /// The conversation it is part of.
+    /// The conversation this question belongs to. Send its session key as `X-Docent-Session-Key`.
     session_id: Option<Uuid>,
-    /// Only passages of this book, where there are several.
+    /// Answer only from this book, if the index contains several.
     book: Option<String>,
-    /// Only passages of this module.
+    /// Answer only from this module.
     module: Option<String>,
-    /// Whether to send the answer sentence by sentence.
+    /// Whether to stream the answer sentence by sentence.
     stream: Option<bool>,
-    /// Words of the book the question is about.
+    /// Text from the book that the question is about; only the first 20,000 characters are used.
     selection: Option<Selection>,
-    /// Whether each sentence is also wanted as safe HTML.
+    /// Whether to also return each sentence as sanitized HTML.
     html: Option<bool>,
 }
 
-/// An event of the stream, as it is described.
+/// A server-sent event of a streamed answer.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "events are written by `wire`")]
 pub struct AskEvent {
     event: AskEventName,
-    /// An object, in JSON.
+    /// A JSON object.
     data: String,
 }
 
-/// What an event tells.
+/// The name of an event.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[expect(dead_code, reason = "events are written by `wire`")]
@@ -67,6 +69,7 @@ pub enum AskEventName {
     State,
     Sources,
     Sentence,
+    Tail,
     Restart,
     Done,
     Error,
@@ -74,23 +77,30 @@ pub enum AskEventName {
 
 /// Ask the book
 ///
-/// As JSON, or as server-sent events when `stream` is true or the `Accept` header asks for
-/// them: `state`, `sources`, `sentence` repeated, then `done` (the whole answer) or `error`.
-/// `restart` means that the sentences so far are not the answer after all.
+/// Responds with JSON, or with server-sent events if `stream` is true or the `Accept` header asks for them:
+/// `state`, `sources`, any number of `sentence`, then `done` (the whole answer) or `error`.
+///
+/// `restart` means that the sentences sent so far must be discarded. The `delta` of a `sentence` is the exact
+/// text it adds to the answer, including the separator and citations. A `tail` before `done` has a `delta`
+/// with the text after the last sentence: a list of sources, a note about what the book does not cover, or
+/// the text of an answer without sentences. All `delta`s after the last `restart`, concatenated, equal the
+/// `answer` of `done` byte for byte.
 #[utoipa::path(post, path = "/api/v1/ask", tag = "answers", request_body = AskRequest,
+    params(("X-Docent-Session-Key" = Option<String>, Header, description = "Session key of the conversation in `session_id`")),
     responses(
         (status = 200, description = "The answer, or an abstention", content((AgentResponse = "application/json"), (AskEvent = "text/event-stream"))),
-        (status = 400, body = ErrorBody, description = "Not a valid question"),
-        (status = 401, body = ErrorBody, description = "No key, or a wrong one"),
-        (status = 404, body = ErrorBody, description = "No such session"),
-        (status = 413, body = ErrorBody, description = "Too long"),
+        (status = 400, body = ErrorBody, description = "Invalid request"),
+        (status = 401, body = ErrorBody, description = "Missing or invalid API key"),
+        (status = 403, body = ErrorBody, description = "Read-only access to the conversation, or origin not allowed"),
+        (status = 404, body = ErrorBody, description = "No such conversation, or wrong session key"),
+        (status = 413, body = ErrorBody, description = "Payload too large"),
         (status = 429, body = ErrorBody, description = "Too many requests"),
-        (status = 500, body = ErrorBody, description = "Our fault"),
-        (status = 503, body = ErrorBody, description = "The book cannot be searched, or too many questions at once")
+        (status = 500, body = ErrorBody, description = "Internal server error"),
+        (status = 503, body = ErrorBody, description = "Search is unavailable, or the server is overloaded")
     ))]
 pub async fn ask(
     State(server): State<Arc<Server>>,
-    _: Reader,
+    _: RateLimited,
     headers: HeaderMap,
     body: Result<Json<AskRequest>, JsonRejection>,
 ) -> Result<Response, ApiError> {
@@ -98,8 +108,8 @@ pub async fn ask(
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let streamed = request.stream.unwrap_or_else(|| accepts.contains("text/event-stream"));
     if let Some(id) = request.session_id {
-        // A session that is not there is better said before a stream begins.
-        server.sessions.get(id).await?;
+        // Check access before the stream begins, so that a failure has a status code of its own.
+        owner::must_own(&server, &headers, Rights::Read, id).await?;
     }
     let with_html = request.html.unwrap_or(false);
     let ask = Ask {
@@ -113,54 +123,84 @@ pub async fn ask(
         streamed,
         ..Ask::default()
     };
-    let place = server.guard.place().await?;
+    let permit = server.access.turn_permit().await?;
     if !streamed {
-        let mut response = turn(&server, ask, |_| {}).await?;
+        let mut response = turn(&server, permit, ask, |_| {}).await?;
         if with_html {
             html::add(&mut response);
         }
-        drop(place);
         return Ok(Json(response).into_response());
     }
-    // What is wrong with a question is an error of the request, not of the stream.
+    // Check the question before the stream begins, so that an invalid one is rejected with a status code.
     server.agent.check(&ask).await?;
-    Ok(trickling(streamed_turn(server, ask, place).map(move |heard| event(heard, with_html))))
+    let mut unfinished = Unfinished::new(&server, &ask);
+    let mut told =
+        Told { settings: server.agent.settings().clone(), transcript: Transcript::default(), with_html };
+    Ok(unbuffered(streamed_turn(server, ask, permit).flat_map(move |heard| {
+        unfinished.hear(&heard);
+        stream::iter(told.events(heard))
+    })))
 }
 
-/// What streams on the wire.
+/// The data of an event, as it is serialized.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Wire<'a> {
     State { state: TurnState },
     Sources { sources: &'a [SourceChunk] },
-    Sentence { sentence: &'a Sentence, citations: &'a [Citation] },
+    Sentence { sentence: &'a Sentence, citations: &'a [Citation], delta: &'a str },
+    Tail { delta: &'a str },
     Restart {},
     Done(&'a AgentResponse),
     Error(&'a ErrorBody),
 }
 
 fn wire(name: &'static str, data: &Wire<'_>) -> Event {
-    // All of it is strings and finite numbers.
+    // Serialization cannot fail: the data contains only strings and finite numbers.
     let event = Event::default().event(name);
     event.json_data(data).unwrap_or_else(|_| Event::default().event("error").data("{}"))
 }
 
-/// What was heard, as it is sent.
-fn event(heard: Heard, with_html: bool) -> Event {
-    match heard {
-        Heard::Event(TurnEvent::State(state)) => wire("state", &Wire::State { state }),
-        Heard::Event(TurnEvent::Sources(sources)) => wire("sources", &Wire::Sources { sources: &sources }),
-        Heard::Event(TurnEvent::Sentence(mut sentence, citations)) => {
-            sentence.html = with_html.then(|| html::piece(&sentence.text));
-            wire("sentence", &Wire::Sentence { sentence: &sentence, citations: &citations })
-        }
-        Heard::Event(TurnEvent::Restart) => wire("restart", &Wire::Restart {}),
-        Heard::Ended(Ok(mut response)) => {
-            if with_html {
-                html::add(&mut response);
+/// Turns what a turn reports into events, and keeps the answer text sent so far.
+struct Told {
+    settings: Settings,
+    transcript: Transcript,
+    with_html: bool,
+}
+
+impl Told {
+    /// The events to send for a report.
+    fn events(&mut self, heard: Heard) -> Vec<Event> {
+        let event = match heard {
+            Heard::Event(TurnEvent::State(state)) => wire("state", &Wire::State { state }),
+            Heard::Event(TurnEvent::Sources(sources)) => {
+                wire("sources", &Wire::Sources { sources: &sources })
             }
-            wire("done", &Wire::Done(&response))
+            Heard::Event(TurnEvent::Sentence(mut sentence, citations)) => {
+                let delta = self.transcript.add(&sentence, &citations, &self.settings);
+                sentence.html = self.with_html.then(|| html::piece(&sentence.text));
+                wire(
+                    "sentence",
+                    &Wire::Sentence { sentence: &sentence, citations: &citations, delta: &delta },
+                )
+            }
+            Heard::Event(TurnEvent::Restart) => {
+                self.transcript = Transcript::default();
+                wire("restart", &Wire::Restart {})
+            }
+            Heard::Event(TurnEvent::ModelFailed(_)) => return Vec::new(),
+            Heard::Ended(Ok(response)) => return self.end(*response),
+            Heard::Ended(Err(body)) => wire("error", &Wire::Error(&body)),
+        };
+        vec![event]
+    }
+
+    fn end(&mut self, mut response: AgentResponse) -> Vec<Event> {
+        let tail = self.transcript.end(&response);
+        if self.with_html {
+            html::add(&mut response);
         }
-        Heard::Ended(Err(body)) => wire("error", &Wire::Error(&body)),
+        let done = wire("done", &Wire::Done(&response));
+        if tail.is_empty() { vec![done] } else { vec![wire("tail", &Wire::Tail { delta: &tail }), done] }
     }
 }

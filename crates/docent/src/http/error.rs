@@ -1,12 +1,14 @@
-//! What goes wrong, as every client sees it.
+//! Errors as clients see them.
 //!
-//! Invariant: one shape, one list of codes; never an internal message or a secret.
+//! Invariant: all errors have one shape and one list of codes, and never contain internal messages or
+//! secrets.
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use docent_core::agent::AskError;
+use docent_core::embed::EmbedError;
 use docent_core::retrieve::RetrieveError;
 use docent_core::session::SessionError;
 use serde::Serialize;
@@ -14,11 +16,12 @@ use utoipa::ToSchema;
 
 use super::request_id;
 
-/// The kinds of trouble.
+/// The kinds of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     Validation,
     Unauthorized,
+    Forbidden,
     NotFound,
     MethodNotAllowed,
     TooLarge,
@@ -26,33 +29,86 @@ pub enum Code {
     Internal,
     RetrievalUnavailable,
     Overloaded,
+    TooSlow,
 }
 
-/// An error a client gets.
+/// An error response.
 #[derive(Debug, Clone)]
 pub struct ApiError {
     code: Code,
     message: String,
     detail: Option<String>,
     retry_after: Option<u64>,
+    param: Option<&'static str>,
 }
 
 /// The body of every error.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ErrorBody {
-    /// What kind of trouble.
+    /// The error code.
     #[schema(example = "validation_error")]
     pub error: &'static str,
-    /// In words for the reader.
+    /// A message for the user.
     #[schema(example = "Query cannot be empty")]
     pub message: String,
-    /// What may help.
+    /// Additional information, such as a hint.
     pub detail: Option<String>,
-    /// The status again, for clients that only keep the body.
+    /// The HTTP status code, for clients that only see the body.
     #[schema(example = 400)]
     pub status_code: u16,
-    /// Names the request in the log.
+    /// The request id, as in the server's log.
     pub request_id: String,
+    /// The invalid parameter, for OpenAI clients.
+    #[serde(skip)]
+    param: Option<&'static str>,
+}
+
+/// The body of every error under `/v1`, in the format that OpenAI clients expect.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OpenAiError {
+    error: OpenAiErrorDetails,
+}
+
+/// An error in OpenAI's format.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OpenAiErrorDetails {
+    /// A message for the user.
+    #[schema(example = "Query cannot be empty")]
+    message: String,
+    /// The type of the error.
+    #[serde(rename = "type")]
+    #[schema(example = "invalid_request_error")]
+    kind: &'static str,
+    /// The invalid parameter.
+    param: Option<&'static str>,
+    /// The error code; mostly the same as `error` elsewhere in the API.
+    #[schema(example = "validation_error")]
+    code: &'static str,
+}
+
+impl From<&ErrorBody> for OpenAiError {
+    fn from(body: &ErrorBody) -> Self {
+        let message = match &body.detail {
+            Some(detail) => format!("{}: {detail}", body.message),
+            None => body.message.clone(),
+        };
+        let (kind, code) = match body.status_code {
+            401 => ("invalid_request_error", "invalid_api_key"),
+            429 => ("rate_limit_error", "rate_limit_exceeded"),
+            500.. => ("server_error", body.error),
+            _ => ("invalid_request_error", body.error),
+        };
+        Self { error: OpenAiErrorDetails { message, kind, param: body.param, code } }
+    }
+}
+
+/// Converts an error response to OpenAI's format; leaves other responses unchanged.
+pub fn in_openai_shape(response: Response) -> Response {
+    let Some(body) = response.extensions().get::<ErrorBody>().cloned() else { return response };
+    let (mut parts, _) = response.into_parts();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let (_, body) = Json(OpenAiError::from(&body)).into_response().into_parts();
+    Response::from_parts(parts, body)
 }
 
 impl Code {
@@ -60,6 +116,7 @@ impl Code {
         match self {
             Self::Validation => ("validation_error", StatusCode::BAD_REQUEST),
             Self::Unauthorized => ("unauthorized", StatusCode::UNAUTHORIZED),
+            Self::Forbidden => ("forbidden", StatusCode::FORBIDDEN),
             Self::NotFound => ("not_found", StatusCode::NOT_FOUND),
             Self::MethodNotAllowed => ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED),
             Self::TooLarge => ("payload_too_large", StatusCode::PAYLOAD_TOO_LARGE),
@@ -67,35 +124,42 @@ impl Code {
             Self::Internal => ("internal_error", StatusCode::INTERNAL_SERVER_ERROR),
             Self::RetrievalUnavailable => ("retrieval_unavailable", StatusCode::SERVICE_UNAVAILABLE),
             Self::Overloaded => ("overloaded", StatusCode::SERVICE_UNAVAILABLE),
+            Self::TooSlow => ("timeout", StatusCode::REQUEST_TIMEOUT),
         }
     }
 }
 
 impl ApiError {
-    /// An error with a message for the reader.
+    /// An error with a message for the user.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), detail: None, retry_after: None }
+        Self { code, message: message.into(), detail: None, retry_after: None, param: None }
     }
 
-    /// With what may help.
+    /// Adds a hint or other information.
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
-    /// With the seconds after which it may work.
+    /// Names the invalid parameter.
+    pub fn param(mut self, param: &'static str) -> Self {
+        self.param = Some(param);
+        self
+    }
+
+    /// Sets how many seconds the client should wait before it retries.
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds.max(1));
         self
     }
 
-    /// Something broke; the log says what.
+    /// An internal error. The cause is only logged.
     pub fn internal(what: &str, error: &dyn std::fmt::Display) -> Self {
-        tracing::error!(request_id = %request_id(), "{what}: {error}");
-        Self::new(Code::Internal, "Something went wrong on our side")
+        tracing::error!("{what}: {error}");
+        Self::new(Code::Internal, "Internal server error")
     }
 
-    /// The body, for a stream that is already under way.
+    /// The body of the response; a stream that has already begun sends it as an event.
     pub fn body(&self) -> ErrorBody {
         let (error, status) = self.code.parts();
         ErrorBody {
@@ -104,13 +168,16 @@ impl ApiError {
             detail: self.detail.clone(),
             status_code: status.as_u16(),
             request_id: request_id(),
+            param: self.param,
         }
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = (self.code.parts().1, Json(self.body())).into_response();
+        let body = self.body();
+        let mut response = (self.code.parts().1, Json(&body)).into_response();
+        response.extensions_mut().insert(body);
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -126,7 +193,7 @@ impl From<AskError> for ApiError {
         match error {
             AskError::Invalid(error) => Self::new(Code::Validation, error.to_string()),
             AskError::NoSuchPart(_) => Self::new(Code::Validation, error.to_string())
-                .detail("GET /api/v1/modules lists those there are"),
+                .detail("GET /api/v1/modules lists the available books and modules"),
             AskError::Retrieve(error) => error.into(),
             AskError::Session(error) => error.into(),
             other => Self::internal("ask", &other),
@@ -136,7 +203,12 @@ impl From<AskError> for ApiError {
 
 impl From<RetrieveError> for ApiError {
     fn from(error: RetrieveError) -> Self {
-        tracing::error!(request_id = %request_id(), "retrieval: {error}");
+        if let RetrieveError::Embed(EmbedError::Busy) = error {
+            metrics::counter!("docent_overloaded_total").increment(1);
+            return Self::new(Code::Overloaded, "Too many questions at once; please try again in a moment")
+                .retry_after(1);
+        }
+        tracing::error!("retrieval: {error}");
         Self::new(Code::RetrievalUnavailable, error.told())
     }
 }
@@ -153,22 +225,20 @@ impl From<SessionError> for ApiError {
 impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {
         if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-            return Self::new(Code::TooLarge, "The request is too long");
+            return Self::new(Code::TooLarge, "The request body is too large");
         }
-        Self::new(Code::Validation, "The request body is not what this route takes")
-            .detail(rejection.body_text())
+        Self::new(Code::Validation, "Invalid request body").detail(rejection.body_text())
     }
 }
 
 impl From<QueryRejection> for ApiError {
     fn from(rejection: QueryRejection) -> Self {
-        Self::new(Code::Validation, "The query parameters are not what this route takes")
-            .detail(rejection.body_text())
+        Self::new(Code::Validation, "Invalid query parameters").detail(rejection.body_text())
     }
 }
 
 impl From<PathRejection> for ApiError {
     fn from(rejection: PathRejection) -> Self {
-        Self::new(Code::Validation, "The address is not what this route takes").detail(rejection.body_text())
+        Self::new(Code::Validation, "Invalid path parameter").detail(rejection.body_text())
     }
 }

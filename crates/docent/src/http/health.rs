@@ -1,4 +1,6 @@
-//! For whoever runs the server: is it alive, can it answer, how is it doing.
+//! Health checks and metrics for operators.
+//!
+//! Invariant: the health checks need no key; the metrics need one with admin rights.
 
 use std::sync::Arc;
 
@@ -10,38 +12,42 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Server;
+use super::access::Admin;
 use super::error::{ApiError, ErrorBody};
-use super::guard::Admin;
 
-/// Whether the server can answer.
+/// Whether the server is ready to answer questions.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Readiness {
-    /// Whether all that is needed is there.
+    /// Whether the index and the conversation store are available.
     ready: bool,
-    /// The book.
+    /// The index: `ok` or `unavailable`.
     index: &'static str,
-    /// The conversations.
+    /// The conversation store: `ok` if it is writable, else `unavailable`.
     sessions: &'static str,
-    /// The model's circuit; answers are extractive while it is open.
+    /// State of the model's circuit breaker, or `none`. While it is open, answers are extractive.
     model: &'static str,
 }
 
-/// Is it alive?
+/// Liveness check
 #[utoipa::path(get, path = "/healthz", tag = "operation",
-    responses((status = 200, body = String, content_type = "text/plain", description = "Yes")))]
+    responses((status = 200, body = String, content_type = "text/plain", description = "Alive")))]
 pub async fn healthz() -> &'static str {
     "ok"
 }
 
-/// Can it answer?
+/// Readiness check
 #[utoipa::path(get, path = "/readyz", tag = "operation",
     responses(
-        (status = 200, body = Readiness, description = "Yes"),
-        (status = 503, body = Readiness, description = "Not now")
+        (status = 200, body = Readiness, description = "Ready"),
+        (status = 503, body = Readiness, description = "Not ready")
     ))]
 pub async fn readyz(State(server): State<Arc<Server>>) -> Response {
-    let index = server.retriever.describe().await.is_ok();
-    let sessions = server.sessions.list(1, 0).await.is_ok();
+    let index = server.library.current().await.is_ok();
+    let sessions = server.sessions.check_writable().await;
+    if let Err(error) = &sessions {
+        tracing::warn!("the conversation store is not writable: {error}");
+    }
+    let sessions = sessions.is_ok();
     let word = |well: bool| if well { "ok" } else { "unavailable" };
     let readiness = Readiness {
         ready: index && sessions,
@@ -53,14 +59,14 @@ pub async fn readyz(State(server): State<Arc<Server>>) -> Response {
     (status, Json(readiness)).into_response()
 }
 
-/// Figures for Prometheus
+/// Prometheus metrics
 #[utoipa::path(get, path = "/metrics", tag = "operation",
     responses(
-        (status = 200, body = String, content_type = "text/plain", description = "In Prometheus' text format"),
-        (status = 401, body = ErrorBody, description = "No admin rights")
+        (status = 200, body = String, content_type = "text/plain", description = "Metrics in the Prometheus text format"),
+        (status = 401, body = ErrorBody, description = "Missing admin rights")
     ))]
 pub async fn metrics(State(server): State<Arc<Server>>, _: Admin) -> Result<Response, ApiError> {
-    let (waiting, answering) = server.guard.load(server.settings.concurrent_turns);
+    let (waiting, answering) = server.access.load(server.settings.concurrent_turns);
     metrics::gauge!("docent_queue").set(waiting as f64);
     metrics::gauge!("docent_turns_running").set(answering as f64);
     for state in ["closed", "open", "half_open"] {

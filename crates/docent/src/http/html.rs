@@ -1,6 +1,6 @@
-//! Markdown of answers becomes HTML that is safe to put on a page.
+//! Renders the Markdown of answers and pages as HTML that is safe to insert into a page.
 //!
-//! Invariant: what comes out has no script, no style, no form and no address but http(s).
+//! Invariant: the HTML contains no scripts, styles or forms, and only http(s) URLs.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -14,13 +14,13 @@ static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
     cleaner
         .url_schemes(HashSet::from(["http", "https"]))
         .link_rel(Some("noopener noreferrer"))
-        // A picture would be a request to elsewhere.
+        // An image would trigger a request to another server.
         .rm_tags(["img"])
         .add_tag_attributes("code", ["class"]);
     cleaner
 });
 
-/// A sentence, list, table or code block as HTML: inline for a sentence.
+/// Renders a sentence, list, table or code block; a sentence becomes inline HTML.
 pub fn piece(markdown: &str) -> String {
     let clean = document(markdown);
     let clean = clean.trim();
@@ -30,11 +30,11 @@ pub fn piece(markdown: &str) -> String {
     }
 }
 
-/// Whole paragraphs as HTML.
+/// Renders whole paragraphs.
 pub fn document(markdown: &str) -> String {
     let mut raw = String::new();
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
-    // Markup in an answer is what the book says, not what the page is made of.
+    // HTML in an answer is text of the book, so it is shown, not interpreted.
     let events = Parser::new_ext(markdown, options).map(|event| match event {
         Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
         other => other,
@@ -43,7 +43,7 @@ pub fn document(markdown: &str) -> String {
     CLEANER.clean(raw.trim()).to_string()
 }
 
-/// Gives every sentence its HTML.
+/// Adds the HTML of every sentence.
 pub fn add(response: &mut AgentResponse) {
     for sentence in &mut response.sentences {
         sentence.html = Some(piece(&sentence.text));
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_is_inline_and_a_list_is_not() {
+    fn sentences_become_inline_html_and_lists_become_blocks() {
         assert_eq!(piece("A **node** runs `spin()`."), "A <strong>node</strong> runs <code>spin()</code>.");
         assert_eq!(piece("- a\n- b"), "<ul>\n<li>a</li>\n<li>b</li>\n</ul>");
         assert_eq!(
@@ -65,12 +65,12 @@ mod tests {
     }
 
     #[test]
-    fn markup_the_book_speaks_of_is_shown() {
+    fn html_in_the_text_is_escaped() {
         assert_eq!(piece("Use <img src=x> here."), "Use &lt;img src=x&gt; here.");
     }
 
     #[test]
-    fn nothing_dangerous_gets_through() {
+    fn dangerous_html_is_removed() {
         for hostile in [
             "<script>alert(1)</script>",
             "<img src=x onerror=alert(1)>",

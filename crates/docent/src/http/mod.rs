@@ -1,22 +1,31 @@
-//! The book, served: routes, who may use them, and how the server starts and stops.
+//! The HTTP server: its routes, its middleware and the state they share.
 //!
-//! Invariant: every response carries a request id, and every error has the contract's shape.
+//! Invariant: every response carries a request id, and every error body has the shape that the API specifies.
 
 mod ask;
 mod book;
 mod error;
-mod guard;
+mod access;
+mod token_budget;
+mod turn_guard;
 mod health;
+mod hosts;
 mod html;
-mod ledger;
+mod log_writer;
+mod limits;
+mod listen;
 mod openai;
+mod owner;
 mod pages;
+mod pass;
 pub mod read;
+mod request;
+pub mod retention;
 mod search;
 mod sessions;
+mod stopped;
 mod turn;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,90 +37,103 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use docent_core::agent::{Agent, Ask};
 use docent_core::answer::AgentResponse;
-use docent_core::log::TurnLog;
-use docent_core::retrieve::Retriever;
+use docent_core::library::{Library, Snapshot};
+use docent_core::retrieve::RetrieveError;
 use docent_core::session::SessionStore;
+use docent_core::turn_log::TurnLog;
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::net::TcpListener;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
-use tracing::Instrument;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::compose::Title;
 use crate::exit::{Exit, Failure};
 use crate::mcp;
 use crate::settings::{Serve, Settings};
+use access::Access;
 use error::{ApiError, Code};
-use guard::Guard;
-use ledger::Ledger;
+use hosts::Hosts;
+use log_writer::LogWriter;
+use request::Arriving;
 
-/// What the routes share.
+pub use listen::serve;
+pub use request::request_id;
+
+/// State shared by all routes.
 pub struct Server {
     agent: Agent,
-    /// For when the model may not be used.
-    frugal: Agent,
-    retriever: Retriever,
+    /// Answers extractively, once the daily tokens are used up.
+    without_model: Agent,
+    library: Library,
     sessions: Arc<dyn SessionStore>,
-    ledger: Ledger,
-    guard: Guard,
+    log_writer: LogWriter,
+    access: Access,
+    hosts: Hosts,
     prometheus: PrometheusHandle,
-    title: String,
-    is_sample: bool,
+    title: Title,
+    rendered: read::Rendered,
     top_k: usize,
     threshold: f32,
     settings: Serve,
 }
 
-/// The parts a server is made of.
+/// What a server is built from.
 pub struct Parts {
-    /// Answers.
+    /// Answers questions.
     pub agent: Agent,
     /// Finds passages.
-    pub retriever: Retriever,
-    /// Remembers conversations.
+    pub library: Library,
+    /// Stores conversations.
     pub sessions: Arc<dyn SessionStore>,
-    /// Remembers turns for the owner.
+    /// Stores turns for the operator.
     pub log: Arc<dyn TurnLog>,
-    /// Collects figures.
+    /// Collects metrics.
     pub prometheus: PrometheusHandle,
-    /// What the book is called.
-    pub title: String,
-    /// Whether it is the sample book.
-    pub is_sample: bool,
+    /// The title of the book.
+    pub title: Title,
     /// Tokens used today before the server started.
     pub spent_today: u64,
+    /// The configured listen address.
+    pub listen: String,
 }
 
 impl Server {
-    /// Puts the parts together.
+    /// Builds the server from its parts.
     pub fn new(parts: Parts, settings: &Settings) -> Self {
+        let agent = parts.agent.hiding_model_errors();
         Self {
-            frugal: parts.agent.without_model(),
-            agent: parts.agent,
-            retriever: parts.retriever,
+            without_model: agent.without_model(),
+            agent,
+            library: parts.library,
             sessions: parts.sessions,
-            ledger: Ledger::new(parts.log),
-            guard: Guard::new(&settings.serve, parts.spent_today),
+            log_writer: LogWriter::new(parts.log),
+            access: Access::new(&settings.serve, parts.spent_today),
+            hosts: Hosts::new(&settings.serve, &parts.listen),
             prometheus: parts.prometheus,
             title: parts.title,
-            is_sample: parts.is_sample,
+            rendered: read::Rendered::default(),
             top_k: settings.retrieval.top_k.min(docent_core::query::MOST_AGENT_HITS),
             threshold: settings.retrieval.threshold,
             settings: settings.serve.clone(),
         }
     }
 
-    /// Writes what is not written yet.
+    /// Writes pending entries of the turn log.
     pub async fn close(&self) {
-        self.ledger.close().await;
+        self.log_writer.close().await;
     }
 
-    /// The agent, without its model when today's tokens are used up.
+    /// The current snapshot of the book. A request uses the same snapshot throughout.
+    async fn book(&self) -> Result<Arc<Snapshot>, ApiError> {
+        Ok(self.library.current().await.map_err(RetrieveError::from)?)
+    }
+
+    /// The agent to use: without a model once today's tokens are used up.
     fn agent(&self) -> &Agent {
-        if self.guard.tokens().is_left() { &self.agent } else { &self.frugal }
+        if self.access.tokens().is_left() { &self.agent } else { &self.without_model }
     }
 }
 
@@ -119,21 +141,21 @@ impl Server {
 #[openapi(
     info(
         title = "Docent",
-        description = "Answers readers' questions from a book, and only from it; every sentence is tied to the words it rests on."
+        description = "Answers questions from a book, and only from it. Every sentence is checked against the book and cites the words that support it."
     ),
     tags(
-        (name = "answers", description = "Questions and passages"),
-        (name = "conversations", description = "Sessions that are remembered; an id is all it takes to use one"),
-        (name = "book", description = "What the book holds"),
-        (name = "compatible", description = "For clients of OpenAI's API"),
-        (name = "operation", description = "For whoever runs the server")
+        (name = "answers", description = "Ask questions and search passages"),
+        (name = "conversations", description = "Stored conversations. Creating one returns its session key; send that key as `X-Docent-Session-Key` to use the conversation"),
+        (name = "book", description = "Contents and status of the book"),
+        (name = "compatible", description = "Compatible with OpenAI clients"),
+        (name = "operation", description = "Health checks and metrics for operators")
     )
 )]
 struct Description;
 
 /// All routes.
 ///
-/// Streams that clients keep open for ever end when `stop` completes.
+/// MCP streams, which clients keep open indefinitely, end when `stop` completes.
 pub fn app(
     server: Arc<Server>,
     access: mcp::Access,
@@ -146,10 +168,12 @@ pub fn app(
         .routes(routes!(sessions::show, sessions::rename, sessions::delete))
         .routes(routes!(sessions::reset))
         .routes(routes!(sessions::export))
+        .routes(routes!(sessions::share, sessions::unshare))
         .routes(routes!(book::feedback))
         .routes(routes!(book::modules))
         .routes(routes!(book::status))
         .routes(routes!(book::suggestions))
+        .routes(routes!(pass::give))
         .routes(routes!(openai::completions))
         .routes(routes!(openai::models))
         .routes(routes!(health::healthz))
@@ -159,116 +183,68 @@ pub fn app(
     description.info.version = env!("CARGO_PKG_VERSION").to_owned();
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     description.components.get_or_insert_default().add_security_scheme("key", bearer);
-    // A key is asked for only where the owner made some.
+    // A key is optional in the description, because a server without configured keys needs none.
     description.security =
         Some(vec![SecurityRequirement::default(), SecurityRequirement::new("key", [""; 0])]);
-    let shelf = mcp::Shelf {
+    let service = mcp::Service {
         answers: Arc::new(Turns(server.clone())),
-        retriever: server.retriever.clone(),
+        library: server.library.clone(),
         title: server.title.clone(),
     };
-    let limit = server.settings.body_limit;
     let cors = cors(&server.settings);
-    let mcp =
-        mcp::service(shelf, access, stop).layer(middleware::from_fn_with_state(server.clone(), allow_reader));
+    let arriving = Arriving::new(&server.settings);
+    let mcp = mcp::service(service, access, stop)
+        .layer(middleware::from_fn_with_state(server.clone(), identify_mcp_client));
     api.merge(pages::routes(description))
-        .fallback(async || ApiError::new(Code::NotFound, "There is nothing at this address"))
-        .method_not_allowed_fallback(async || {
-            ApiError::new(Code::MethodNotAllowed, "This address does not take that method")
-        })
-        .with_state(server)
+        .fallback(async || ApiError::new(Code::NotFound, "Not found"))
+        .method_not_allowed_fallback(async || ApiError::new(Code::MethodNotAllowed, "Method not allowed"))
+        .with_state(server.clone())
         .nest_service("/mcp", mcp)
-        .layer(DefaultBodyLimit::max(limit))
+        .layer(middleware::from_fn_with_state(server, hosts::check))
+        .layer(DefaultBodyLimit::disable())
+        .layer(middleware::from_fn_with_state(arriving, request::arrived))
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
-            ApiError::new(Code::Internal, "Something went wrong on our side").into_response()
+            ApiError::new(Code::Internal, "Internal server error").into_response()
         }))
         .layer(middleware::map_response(secure))
         .layer(cors)
-        .layer(middleware::from_fn(identified))
+        .layer(middleware::from_fn(request::identified))
 }
 
-/// Listens until told to stop, then finishes the turns under way.
-pub async fn serve(
-    listener: TcpListener,
-    app: Router,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
-    /// How long running turns may go on.
-    const GRACE: Duration = Duration::from_secs(30);
-    let (stopping, stopped) = tokio::sync::oneshot::channel::<()>();
-    let stop = async move {
-        stop.await;
-        let _ = stopping.send(());
-    };
-    let app = app.into_make_service_with_connect_info::<SocketAddr>();
-    let serving = async move { axum::serve(listener, app).with_graceful_shutdown(stop).await };
-    tokio::select! {
-        ended = serving => ended,
-        () = async {
-            // Without a signal this side waits for ever; the other decides.
-            if stopped.await.is_err() {
-                std::future::pending::<()>().await;
-            }
-            tokio::time::sleep(GRACE).await;
-        } => {
-            tracing::warn!("some requests did not end in {} s and were cut off", GRACE.as_secs());
-            Ok(())
-        }
-    }
-}
-
-/// Turns of programs count like those of readers.
+/// Runs turns of MCP clients like all other turns: with permits, metrics and the turn log.
 struct Turns(Arc<Server>);
 
 #[async_trait]
 impl mcp::Answers for Turns {
     async fn answer(&self, ask: Ask) -> Result<AgentResponse, Failure> {
-        let failed = |error: ApiError| Failure::new(Exit::Failed, error.body().message);
-        let _place = self.0.guard.place().await.map_err(failed)?;
+        let permit = self.0.access.turn_permit().await.map_err(in_words)?;
         let ask = Ask { threshold: self.0.threshold, ..ask };
-        turn::turn(&self.0, ask, |_| {}).await.map_err(failed)
+        turn::turn(&self.0, permit, ask, |_| {}).await.map_err(in_words)
+    }
+
+    async fn lookup(&self, client: &str) -> Result<mcp::Hold, Failure> {
+        let permit = self.0.access.lookup(client).await.map_err(in_words)?;
+        Ok(Box::new(permit))
     }
 }
 
-async fn allow_reader(
+/// An error as text for an MCP client.
+fn in_words(error: ApiError) -> Failure {
+    Failure::new(Exit::Failed, error.body().message)
+}
+
+async fn identify_mcp_client(
     axum::extract::State(_): axum::extract::State<Arc<Server>>,
-    _: guard::Reader,
-    request: Request,
+    access::RateLimited { client }: access::RateLimited,
+    mut request: Request,
     next: Next,
 ) -> Response {
+    request.extensions_mut().insert(mcp::Client(client));
+    request.extensions_mut().insert(tracing::Span::current());
     next.run(request).await
 }
 
-tokio::task_local! {
-    static REQUEST_ID: String;
-}
-
-/// Names the request being handled.
-pub fn request_id() -> String {
-    REQUEST_ID.try_with(Clone::clone).unwrap_or_default()
-}
-
-static REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
-
-/// Gives the request a name that its log lines, its errors and its response share.
-async fn identified(request: Request, next: Next) -> Response {
-    let id = uuid::Uuid::new_v4().to_string();
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let span = tracing::info_span!("request", request_id = %id, %method, path);
-    let start = std::time::Instant::now();
-    let work = REQUEST_ID.scope(id.clone(), next.run(request)).instrument(span.clone());
-    let mut response = work.await;
-    let status = response.status().as_u16();
-    let milliseconds = start.elapsed().as_secs_f64() * 1000.0;
-    span.in_scope(|| tracing::info!(status, milliseconds, "answered"));
-    metrics::counter!("docent_requests_total", "status" => status.to_string()).increment(1);
-    if let Ok(value) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(&REQUEST_ID_HEADER, value);
-    }
-    response
-}
-
-/// Headers every response has; pages bring their own policy.
+/// Adds security headers to every response; pages set their own content security policy.
 async fn secure(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -288,7 +264,12 @@ fn cors(settings: &Serve) -> CorsLayer {
     CorsLayer::new()
         .allow_origin(origins)
         .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
-        .allow_headers([header::CONTENT_TYPE, header::AUTHORIZATION, header::ACCEPT])
-        .expose_headers([header::RETRY_AFTER, REQUEST_ID_HEADER.clone()])
+        .allow_headers([
+            header::CONTENT_TYPE,
+            header::AUTHORIZATION,
+            header::ACCEPT,
+            HeaderName::from_static(owner::SESSION_KEY),
+        ])
+        .expose_headers([header::RETRY_AFTER, request::ID_HEADER.clone()])
         .max_age(Duration::from_secs(3600))
 }

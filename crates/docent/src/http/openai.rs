@@ -1,7 +1,8 @@
-//! OpenAI's chat API over a book, so that existing clients can point at one.
+//! An OpenAI-compatible chat API, so that existing clients can use Docent.
 //!
-//! The messages are a conversation without a session; citations are annotations of the
-//! answer's text. Whatever model is named, the book answers.
+//! The messages are the conversation; nothing is stored. Citations become annotations of the answer's text.
+//!
+//! Invariant: every answer comes from the book, whatever model the request names.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,8 +12,8 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
-use docent_core::agent::{Ask, TurnEvent, rendered};
-use docent_core::answer::{AgentResponse, Citation};
+use docent_core::agent::{Ask, Mark, Settings, Transcript, TurnEvent};
+use docent_core::answer::AgentResponse;
 use docent_core::query::LONGEST_QUESTION;
 use docent_core::session::Turn;
 use futures_util::{StreamExt, stream};
@@ -21,34 +22,34 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::Server;
-use super::error::{ApiError, Code, ErrorBody};
-use super::guard::{Reader, Visitor};
-use super::turn::{Heard, streamed_turn, trickling, turn};
+use super::access::{Allowed, RateLimited};
+use super::error::{ApiError, Code, OpenAiError};
+use super::turn::{Heard, streamed_turn, turn, unbuffered};
 
-/// The one model there is.
+/// The only model that is listed.
 const MODEL: &str = "docent";
 
-/// A chat, as OpenAI's clients send it. Settings of the model are accepted and ignored.
+/// A chat request of an OpenAI client. Model settings, such as `temperature`, are accepted and ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct ChatRequest {
-    /// Any name; the book answers.
+    /// Ignored; any name is accepted.
     #[serde(default, rename = "model")]
     #[schema(example = "docent")]
     _model: Option<String>,
     /// The conversation; the last message is the question.
     #[schema(min_items = 1, example = json!([{"role": "user", "content": "What is a ROS 2 node?"}]))]
     messages: Vec<ChatMessage>,
-    /// Whether to send the answer in pieces.
+    /// Whether to stream the answer.
     #[serde(default)]
     stream: Option<bool>,
     #[serde(default)]
     stream_options: Option<StreamOptions>,
 }
 
-/// What else to stream.
+/// Options for streaming.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct StreamOptions {
-    /// Whether the last piece says what it cost.
+    /// Whether the last chunk contains the token usage.
     #[serde(default)]
     include_usage: Option<bool>,
 }
@@ -56,14 +57,14 @@ pub struct StreamOptions {
 /// A message.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct ChatMessage {
-    /// Only readers and answers count.
+    /// Only messages with the role `user` or `assistant` are used.
     role: Role,
-    /// Text, or a list of parts of which the texts count.
+    /// Text, or a list of parts, of which only the text parts are used.
     #[serde(default)]
     content: Option<Content>,
 }
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -75,7 +76,7 @@ pub enum Role {
     Function,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum Content {
@@ -83,7 +84,7 @@ pub enum Content {
     Parts(Vec<Part>),
 }
 
-/// A part of a message; pictures and such are passed over.
+/// A part of a message; images and other non-text parts are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Part {
     #[serde(default)]
@@ -103,7 +104,7 @@ impl ChatMessage {
     }
 }
 
-/// The answer in OpenAI's shape.
+/// The answer in OpenAI's format.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ChatCompletion {
     id: String,
@@ -114,7 +115,7 @@ pub struct ChatCompletion {
     usage: Value,
 }
 
-/// An event of the stream, as it is described.
+/// A server-sent event of a streamed answer.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "events are written by `completions`")]
 pub struct ChatEvent {
@@ -122,7 +123,7 @@ pub struct ChatEvent {
     data: String,
 }
 
-/// The models there are.
+/// The available models.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ModelList {
     object: &'static str,
@@ -141,10 +142,10 @@ pub struct ModelEntry {
 /// List models
 #[utoipa::path(get, path = "/v1/models", tag = "compatible",
     responses(
-        (status = 200, body = ModelList, description = "The book is the only model"),
-        (status = 401, body = ErrorBody, description = "No key, or a wrong one")
+        (status = 200, body = ModelList, description = "A list with one model, `docent`"),
+        (status = 401, body = OpenAiError, description = "Missing or invalid API key")
     ))]
-pub async fn models(_: State<Arc<Server>>, _: Visitor) -> Json<ModelList> {
+pub async fn models(_: State<Arc<Server>>, _: Allowed) -> Json<ModelList> {
     let entry = ModelEntry { id: MODEL, object: "model", created: 1_767_225_600, owned_by: "docent" };
     Json(ModelList { object: "list", data: vec![entry] })
 }
@@ -153,16 +154,16 @@ pub async fn models(_: State<Arc<Server>>, _: Visitor) -> Json<ModelList> {
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "compatible", request_body = ChatRequest,
     responses(
         (status = 200, description = "The answer", content((ChatCompletion = "application/json"), (ChatEvent = "text/event-stream"))),
-        (status = 400, body = ErrorBody, description = "Not a valid chat"),
-        (status = 401, body = ErrorBody, description = "No key, or a wrong one"),
-        (status = 413, body = ErrorBody, description = "Too long"),
-        (status = 429, body = ErrorBody, description = "Too many requests"),
-        (status = 500, body = ErrorBody, description = "Our fault"),
-        (status = 503, body = ErrorBody, description = "The book cannot be searched, or too many questions at once")
+        (status = 400, body = OpenAiError, description = "Invalid request"),
+        (status = 401, body = OpenAiError, description = "Missing or invalid API key"),
+        (status = 413, body = OpenAiError, description = "Payload too large"),
+        (status = 429, body = OpenAiError, description = "Too many requests"),
+        (status = 500, body = OpenAiError, description = "Internal server error"),
+        (status = 503, body = OpenAiError, description = "Search is unavailable, or the server is overloaded")
     ))]
 pub async fn completions(
     State(server): State<Arc<Server>>,
-    _: Reader,
+    _: RateLimited,
     body: Result<Json<ChatRequest>, JsonRejection>,
 ) -> Result<Response, ApiError> {
     let Json(request) = body?;
@@ -171,61 +172,101 @@ pub async fn completions(
     let (query, earlier) = conversation(&request.messages)?;
     let ask =
         Ask { query, top_k: server.top_k, threshold: server.threshold, earlier, streamed, ..Ask::default() };
-    let place = server.guard.place().await?;
+    let permit = server.access.turn_permit().await?;
     let id = format!("chatcmpl-{}", uuid::Uuid::new_v4().simple());
     if !streamed {
-        let response = turn(&server, ask, |_| {}).await?;
-        drop(place);
+        let response = turn(&server, permit, ask, |_| {}).await?;
         return Ok(Json(completion(id, &server, &response)).into_response());
     }
     server.agent.check(&ask).await?;
-    let head = Head { id, created: now() };
-    let first = head.chunk(json!({"role": "assistant", "content": ""}), None);
-    let mut said = 0;
-    let pieces = streamed_turn(server.clone(), ask, place).flat_map(move |heard| {
-        stream::iter(match heard {
-            Heard::Event(event) => {
-                let text = spoken(&event, &server, &mut said);
-                text.map(|text| head.chunk(json!({ "content": text }), None)).into_iter().collect()
-            }
-            Heard::Ended(Ok(response)) => head.end(&response, &server, include_usage),
-            Heard::Ended(Err(body)) => vec![serde_json::to_value(body).unwrap_or_default()],
-        })
-    });
+    let mut chat = Chat {
+        id,
+        created: now(),
+        settings: server.agent.settings().clone(),
+        transcript: Transcript::default(),
+        sent_before: 0,
+        include_usage,
+    };
+    let first = chat.chunk(json!({"role": "assistant", "content": ""}), None);
+    let pieces = streamed_turn(server, ask, permit).flat_map(move |heard| stream::iter(chat.chunks(heard)));
     let events = stream::once(async { first })
         .chain(pieces)
         .map(|value| Event::default().data(value.to_string()))
         .chain(stream::once(async { Event::default().data("[DONE]") }));
-    Ok(trickling(events))
+    Ok(unbuffered(events))
 }
 
-/// What an event adds to the text: a sentence with its citations, as in the whole answer.
-fn spoken(event: &TurnEvent, server: &Server, said: &mut usize) -> Option<String> {
-    match event {
-        TurnEvent::Sentence(sentence, citations) => {
-            *said += 1;
-            let gap = match (*said, sentence.new_paragraph) {
-                (1, _) => "",
-                (_, true) => "\n\n",
-                _ => " ",
-            };
-            Some(format!("{gap}{}", rendered(sentence, citations, server.agent.settings())))
+/// Sent when the text streamed so far is discarded, because it cannot be taken back.
+const RESTARTED: &str = "\n\n*(Discard the text above; it could not be verified. Answer:)*\n\n";
+
+/// A streamed completion.
+struct Chat {
+    id: String,
+    created: u64,
+    settings: Settings,
+    /// The part of the answer that was sent.
+    transcript: Transcript,
+    /// Number of characters sent before the final answer began.
+    sent_before: usize,
+    include_usage: bool,
+}
+
+impl Chat {
+    fn chunks(&mut self, heard: Heard) -> Vec<Value> {
+        match heard {
+            Heard::Event(TurnEvent::Sentence(sentence, citations)) => {
+                let text = self.transcript.add(&sentence, &citations, &self.settings);
+                vec![self.text(&text)]
+            }
+            Heard::Event(TurnEvent::Restart) if self.transcript.length() > 0 => {
+                self.sent_before += self.transcript.length() + RESTARTED.chars().count();
+                self.transcript = Transcript::default();
+                vec![self.text(RESTARTED)]
+            }
+            Heard::Event(_) => Vec::new(),
+            Heard::Ended(Ok(response)) => self.end(&response),
+            Heard::Ended(Err(body)) => {
+                vec![serde_json::to_value(OpenAiError::from(&body)).unwrap_or_default()]
+            }
         }
-        // What was sent cannot be taken back; it can only be said.
-        TurnEvent::Restart if *said > 0 => {
-            *said = 0;
-            Some("\n\n*(The above did not hold. The answer is:)*\n\n".to_owned())
+    }
+
+    /// The last chunks: the text after the sentences, the annotations, the token usage.
+    fn end(&mut self, response: &AgentResponse) -> Vec<Value> {
+        let rest = self.transcript.end(response);
+        let mut ends = Vec::new();
+        if !rest.is_empty() {
+            ends.push(self.text(&rest));
         }
-        _ => None,
+        let annotations = annotations(response, &self.transcript, self.sent_before);
+        ends.push(self.chunk(json!({ "annotations": annotations }), Some("stop")));
+        if self.include_usage {
+            let mut cost = self.value(Value::Array(Vec::new()));
+            cost["usage"] = usage(response);
+            ends.push(cost);
+        }
+        ends
+    }
+
+    fn text(&self, text: &str) -> Value {
+        self.chunk(json!({ "content": text }), None)
+    }
+
+    fn chunk(&self, delta: Value, finish_reason: Option<&str>) -> Value {
+        self.value(json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason}]))
+    }
+
+    fn value(&self, choices: Value) -> Value {
+        json!({"id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": MODEL, "choices": choices})
     }
 }
 
-/// The question, and what was said before it.
+/// The question, and the turns before it.
 fn conversation(messages: &[ChatMessage]) -> Result<(String, Vec<Turn>), ApiError> {
-    let invalid = |message: &str| ApiError::new(Code::Validation, message);
+    let invalid = |message: &str| ApiError::new(Code::Validation, message).param("messages");
     let (last, before) = messages.split_last().ok_or_else(|| invalid("messages cannot be empty"))?;
     if last.role != Role::User {
-        return Err(invalid("The last message must be the user's"));
+        return Err(invalid("The last message must have the role `user`"));
     }
     let mut earlier = Vec::new();
     let mut asked: Option<String> = None;
@@ -243,42 +284,13 @@ fn conversation(messages: &[ChatMessage]) -> Result<(String, Vec<Turn>), ApiErro
     Ok((last.text(), earlier))
 }
 
-struct Head {
-    id: String,
-    created: u64,
-}
-
-impl Head {
-    fn value(&self, choices: Value) -> Value {
-        json!({"id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": MODEL, "choices": choices})
-    }
-
-    /// The last pieces: an abstention's words, where the citations stand, what it cost.
-    fn end(&self, response: &AgentResponse, server: &Server, include_usage: bool) -> Vec<Value> {
-        let mut ends = Vec::new();
-        if !response.grounded {
-            ends.push(self.chunk(json!({ "content": response.answer }), None));
-        }
-        ends.push(self.chunk(json!({ "annotations": annotations(response, server) }), Some("stop")));
-        if include_usage {
-            let mut cost = self.value(Value::Array(Vec::new()));
-            cost["usage"] = usage(response);
-            ends.push(cost);
-        }
-        ends
-    }
-
-    fn chunk(&self, delta: Value, finish_reason: Option<&str>) -> Value {
-        self.value(json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason}]))
-    }
-}
-
 fn completion(id: String, server: &Server, response: &AgentResponse) -> ChatCompletion {
+    let transcript = Transcript::of(response, server.agent.settings());
     let message = json!({
         "role": "assistant",
         "content": response.answer,
         "refusal": null,
-        "annotations": annotations(response, server),
+        "annotations": annotations(response, &transcript, 0),
     });
     ChatCompletion {
         id,
@@ -290,31 +302,31 @@ fn completion(id: String, server: &Server, response: &AgentResponse) -> ChatComp
     }
 }
 
-/// Where the citations stand in the answer, in characters.
-fn annotations(response: &AgentResponse, server: &Server) -> Vec<Value> {
-    let style = server.agent.settings().citation_style;
-    let annotation = |citation: &Citation| {
-        let mark = style.mark(citation);
-        let start = response.answer.find(&mark)?;
-        let start_index = response.answer[..start].chars().count();
+/// The positions of the citations in the text that was sent, in characters. A citation that is used several
+/// times has several annotations.
+fn annotations(response: &AgentResponse, transcript: &Transcript, sent_before: usize) -> Vec<Value> {
+    let annotation = |mark: &Mark| {
+        let citation = response.citations.iter().find(|citation| citation.id == mark.citation)?;
         let title = match &citation.heading {
             Some(heading) => format!("{} - {heading}", citation.page_title),
             None => citation.page_title.clone(),
         };
         Some(json!({"type": "url_citation", "url_citation": {
-            "start_index": start_index,
-            "end_index": start_index + mark.chars().count(),
+            "start_index": sent_before + mark.start,
+            "end_index": sent_before + mark.end,
             "title": title,
             "url": citation.url,
         }}))
     };
-    response.citations.iter().filter_map(annotation).collect()
+    transcript.marks().iter().filter_map(annotation).collect()
 }
 
-/// The sum is known; how it divides is not.
 fn usage(response: &AgentResponse) -> Value {
-    let total = response.tokens_used;
-    json!({"prompt_tokens": total, "completion_tokens": 0, "total_tokens": total})
+    json!({
+        "prompt_tokens": response.metadata.prompt_tokens,
+        "completion_tokens": response.metadata.completion_tokens,
+        "total_tokens": response.tokens_used,
+    })
 }
 
 fn now() -> u64 {

@@ -1,6 +1,6 @@
-//! The chat page, the widget, and the description of the API, all from the binary.
+//! Serves the chat page, the widget and the API documentation, all embedded in the binary.
 //!
-//! Invariant: no page asks anything of another server.
+//! Invariant: no page loads anything from another server.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ static WEB: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../web");
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                            connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'";
 
-/// The policy of every page.
+/// The content security policy of every page.
 pub fn policy() -> (axum::http::HeaderName, &'static str) {
     (header::CONTENT_SECURITY_POLICY, PAGE_POLICY)
 }
 
-/// Routes of pages and files.
+/// The routes of pages and static files.
 pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
     let docs = SwaggerUi::new("/docs")
         .url("/openapi.json", description)
@@ -49,8 +49,8 @@ pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
 
 fn file(name: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
     let file = WEB.get_file(name);
-    let file = file.ok_or_else(|| ApiError::new(Code::NotFound, "There is nothing at this address"))?;
-    // The files change with the program alone, so its hash of them tells whether they did.
+    let file = file.ok_or_else(|| ApiError::new(Code::NotFound, "Not found"))?;
+    // The files only change with the binary, so a hash of the contents is a sufficient ETag.
     let tag = format!("\"{:x}\"", xxhash_rust::xxh3::xxh3_64(file.contents()));
     if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
         return Ok((StatusCode::NOT_MODIFIED, [policy()]).into_response());

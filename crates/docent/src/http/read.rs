@@ -1,9 +1,10 @@
-//! Pages of a book that is published nowhere, to read where a citation leads.
+//! Serves the pages of a book that is not published on the web, so that its citations can be opened.
 //!
-//! A book without a base URL has no addresses a browser could open. Served, its pages get one
-//! here, and [`Readable`] gives its passages that address.
+//! A book without a base URL has no URLs that a browser could open. The server shows its pages under `/read`,
+//! and [`Readable`] makes the URLs of its passages point there.
 //!
-//! Invariant: a passage's anchor is the id of its section on the page.
+//! Invariant: the anchor of a passage is the id of its section on the page. Cached pages and passages belong
+//! to one generation of the index.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,56 +13,67 @@ use async_trait::async_trait;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{Html, IntoResponse, Response};
+use docent_core::cache::{Cache, Once};
 use docent_core::chunk::Chunk;
-use docent_core::index::{Candidate, Candidates, Description, Index, IndexError, IndexQuery, PageOutline};
+use docent_core::index::{
+    Candidate, Candidates, Description, Identity, Index, IndexError, IndexQuery, PageOutline,
+};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use uuid::Uuid;
 
+use super::access::Lookup;
 use super::error::{ApiError, Code};
-use super::guard::Visitor;
 use super::{Server, html, pages};
 use crate::plot::escape;
 
-/// What may not stand in a path as it is; slashes divide folders and stay.
+/// Characters that must be encoded in a path; slashes stay, because they separate folders.
 const IN_PATH: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?').add(b'`');
 
-/// An index whose unpublished pages are read at `base`.
+/// An index whose unpublished pages get URLs below `base`.
 pub struct Readable {
-    /// The book.
+    /// The wrapped index.
     index: Arc<dyn Index>,
-    /// Where this server is: `http://127.0.0.1:8080`.
+    /// The URL of this server, such as `http://127.0.0.1:8080`.
     base: String,
-    /// Passages with their address here: making one copies its words, and a search has hundreds.
-    made: Mutex<HashMap<Uuid, Arc<Chunk>>>,
+    /// Cache of passages with their new URLs, by id and position, because making one copies its text and a
+    /// search returns hundreds. Only used on a pinned index: in the next generation a passage may have
+    /// another title.
+    made: Option<Mutex<Made>>,
 }
 
-/// Passages kept; then it begins anew.
+type Made = HashMap<(Uuid, u32), Arc<Chunk>>;
+
+/// Maximum number of cached passages; when it is reached, the cache is cleared.
 const MOST_MADE: usize = 20_000;
 
 impl Readable {
-    /// The book, read at `base`.
+    /// Wraps an index; its pages get URLs below `base`.
     pub fn new(index: Arc<dyn Index>, base: String) -> Self {
-        Self { index, base, made: Mutex::default() }
+        Self { index, base, made: None }
     }
 
     fn readable(&self, chunk: Arc<Chunk>) -> Arc<Chunk> {
         if chunk.url.starts_with("http://") || chunk.url.starts_with("https://") {
             return chunk;
         }
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        // An id belongs to a page, a section and its words: the same id is the same passage.
-        if let Some(known) = made.get(&chunk.id).filter(|known| known.index == chunk.index) {
+        let Some(made) = &self.made else { return self.make(&chunk) };
+        let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = made.get(&(chunk.id, chunk.index)) {
             return known.clone();
         }
         if made.len() >= MOST_MADE {
             made.clear();
         }
+        let here = self.make(&chunk);
+        made.insert((here.id, here.index), here.clone());
+        here
+    }
+
+    fn make(&self, chunk: &Chunk) -> Arc<Chunk> {
         let anchor = chunk.url.split_once('#').map(|(_, anchor)| format!("#{anchor}")).unwrap_or_default();
         let page = utf8_percent_encode(&chunk.document_id, IN_PATH);
-        let here = Arc::new(Chunk { url: format!("{}/read/{page}{anchor}", self.base), ..(*chunk).clone() });
-        made.insert(here.id, here.clone());
-        here
+        Arc::new(Chunk { url: format!("{}/read/{page}{anchor}", self.base), ..chunk.clone() })
     }
 }
 
@@ -98,23 +110,84 @@ impl Index for Readable {
     async fn describe(&self) -> Result<Description, IndexError> {
         self.index.describe().await
     }
+
+    async fn identity(&self) -> Result<Identity, IndexError> {
+        self.index.identity().await
+    }
+
+    async fn pinned(self: Arc<Self>) -> Result<Arc<dyn Index>, IndexError> {
+        let index = self.index.clone().pinned().await?;
+        Ok(Arc::new(Self { index, base: self.base.clone(), made: Some(Mutex::default()) }))
+    }
 }
 
-/// `GET /read/{page}`: a page of the book as the index has it.
+/// Cache of rendered pages, so that a page that many users open is rendered once per generation.
+pub struct Rendered {
+    pages: Cache<PageKey, Arc<Once<Rendering>>>,
+}
+
+/// The generation and the id of the page.
+type PageKey = (String, String);
+
+/// A page of the book as HTML.
+struct Rendering {
+    title: String,
+    module: String,
+    body: String,
+}
+
+/// Maximum number of cached pages.
+const MOST_RENDERED: usize = 32;
+
+impl Default for Rendered {
+    fn default() -> Self {
+        Self { pages: Cache::new(MOST_RENDERED) }
+    }
+}
+
+/// `GET /read/{page}`: a page of the book, rendered from the passages in the index.
 pub async fn read(
     State(server): State<Arc<Server>>,
-    _: Visitor,
+    _: Lookup,
     page: Result<Path<String>, PathRejection>,
 ) -> Result<Response, ApiError> {
     let Path(id) = page?;
-    let chunks = server.retriever.page(&id).await?;
-    let first = chunks
-        .first()
-        .ok_or_else(|| ApiError::new(Code::NotFound, format!("There is no page {id} in the book")))?;
-    let title = escape(first.title());
+    let book = server.book().await?;
+    let key = (book.retriever.version().await?, id.clone());
+    let missing = || ApiError::new(Code::NotFound, format!("There is no page {id} in the book"));
+    let rendering = match server.rendered.pages.get(&key) {
+        Some(known) => known,
+        // Pages that do not exist are not cached: anyone can request an unlimited number of them.
+        None if book.retriever.page(&id).await?.is_empty() => return Err(missing()),
+        None => server.rendered.pages.get_or_put(key, Arc::default),
+    };
+    let page = rendering
+        .get_or_make(|| async {
+            let chunks = book.retriever.page(&id).await?;
+            // Rendering a long page would block other requests.
+            tokio::task::spawn_blocking(move || render(&chunks))
+                .await
+                .map_err(|error| ApiError::internal("rendering a page", &error))
+        })
+        .await?;
+    let Rendering { title, module, body } = &*page;
+    let book = escape(&server.title.now().await);
+    let page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title} · {book}</title>\
+         <meta name=\"viewport\" content=\"width=device-width\"><script src=\"/assets/theme.js\"></script>\
+         <link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/assets/base.css\"><link rel=\"stylesheet\" href=\"/assets/read.css\"></head>\n\
+         <body><main><p><a href=\"/\">Ask {book}</a> · {}</p>\n{body}</main></body>\n</html>\n",
+        escape(module)
+    );
+    Ok(([pages::policy()], Html(page)).into_response())
+}
+
+/// Renders the passages of a page in order.
+fn render(chunks: &[Arc<Chunk>]) -> Rendering {
+    let title = chunks.first().map(|chunk| escape(chunk.title())).unwrap_or_default();
     let mut body = format!("<h1>{title}</h1>\n");
     let mut section = None;
-    for chunk in &chunks {
+    for chunk in chunks {
         if section != Some(chunk.section) {
             section = Some(chunk.section);
             let anchor = chunk.url.split_once('#').map(|(_, anchor)| escape(anchor)).unwrap_or_default();
@@ -129,13 +202,49 @@ pub async fn read(
         body.push_str(&html::document(&chunk.content));
         body.push('\n');
     }
-    let book = escape(&server.title);
-    let page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title} · {book}</title>\
-         <meta name=\"viewport\" content=\"width=device-width\"><script src=\"/assets/theme.js\"></script>\
-         <link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/assets/base.css\"><link rel=\"stylesheet\" href=\"/assets/read.css\"></head>\n\
-         <body><main><p><a href=\"/\">Ask {book}</a> · {}</p>\n{body}</main></body>\n</html>\n",
-        escape(&first.module_name)
-    );
-    Ok(([pages::policy()], Html(page)).into_response())
+    let module = chunks.first().map(|chunk| chunk.module_name.clone()).unwrap_or_default();
+    Rendering { title, module, body }
+}
+
+#[cfg(test)]
+mod tests {
+    use docent_core::testing::{
+        LetterEmbedder, MemoryIndex, Published, chunk, decorator_contract, index_contract,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_readable_index_passes_both_contract_suites() {
+        let readable = |index: Arc<dyn Index>| -> Arc<dyn Index> {
+            Arc::new(Readable::new(index, "http://127.0.0.1".to_owned()))
+        };
+        decorator_contract(readable).await;
+        index_contract(async |chunks| readable(Arc::new(MemoryIndex::new(chunks)))).await;
+    }
+
+    #[tokio::test]
+    async fn a_new_title_is_used_even_if_the_text_is_unchanged() {
+        let published = Arc::new(Published::nothing());
+        let publish = |version: &str, title: &str| {
+            let mut page = chunk("page", 0, "The same words.");
+            page.url = "page.md#words".to_owned();
+            page.page_title = title.to_owned();
+            let embedder = docent_core::embed::Embedder::id(&LetterEmbedder::default()).clone();
+            let identity = Identity { version: version.to_owned(), embedder, language: Default::default() };
+            published.publish(identity, MemoryIndex::new(vec![(page, Vec::new())]));
+        };
+        let readable = Arc::new(Readable::new(published.clone(), "http://127.0.0.1".to_owned()));
+        for (version, title) in [("g1", "Old"), ("g2", "New")] {
+            publish(version, title);
+            let pinned = readable.clone().pinned().await.unwrap();
+            for _ in 0..2 {
+                let page = pinned.page("page").await.unwrap();
+                assert_eq!(
+                    (page[0].page_title.as_str(), page[0].url.as_str()),
+                    (title, "http://127.0.0.1/read/page#words")
+                );
+            }
+        }
+    }
 }

@@ -1,6 +1,7 @@
-//! A turn as every route runs it: measured, kept for the owner, whole or as a stream.
+//! Runs a turn for any route, as one response or as a stream.
 //!
-//! Invariant: a reader who goes away takes the turn along; it is polled by the response alone.
+//! Invariant: a turn is polled only by its response, and its [`TurnGuard`] records it exactly once, however
+//! it ends.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -11,108 +12,85 @@ use std::time::Duration;
 use axum::http::HeaderValue;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use docent_core::agent::{Ask, State, TurnEvent};
+use docent_core::agent::{Ask, TurnEvent};
 use docent_core::answer::AgentResponse;
-use docent_core::log::LoggedTurn;
 use futures_util::{Stream, StreamExt, stream};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tracing::Instrument;
 
 use super::Server;
 use super::error::{ApiError, ErrorBody};
+use super::turn_guard::TurnGuard;
 
-/// Runs a turn, measures it, and keeps it for the owner.
+/// Runs a turn. It holds its permit until it ends or is dropped, and is recorded either way.
 pub async fn turn(
-    server: &Server,
+    server: &Arc<Server>,
+    permit: OwnedSemaphorePermit,
     ask: Ask,
     listener: impl Fn(TurnEvent) + Send + Sync,
 ) -> Result<AgentResponse, ApiError> {
-    // The owner's log needs the passages whether or not the reader does.
+    let mut guard = TurnGuard::open(server.clone(), &ask, permit);
+    // The turn log always needs the passages.
     let wanted = ask.include_sources;
     let ask = Ask { include_sources: true, ..ask };
     let listener = |event: TurnEvent| {
-        if let TurnEvent::State(state) = &event {
-            tracing::debug!(state = state.name(), "turn");
+        match &event {
+            TurnEvent::State(state) => tracing::debug!(state = state.name(), "turn"),
+            TurnEvent::ModelFailed(error) => {
+                metrics::counter!("docent_model_failures_total").increment(1);
+                tracing::warn!(%error, "the model failed; falling back to an extractive answer");
+            }
+            _ => {}
         }
         listener(event);
     };
-    let answered = server.agent().ask(&ask, &listener).await;
-    let mut response = answered.inspect_err(|_| measure_failure())?;
-    measure(server, &response);
-    if server.settings.retention_days > 0 {
-        let sources = response.sources.as_deref().unwrap_or_default();
-        server.ledger.record(LoggedTurn::new(&response, sources));
-    }
+    let answered = server.agent().ask(&ask, &listener).instrument(guard.span()).await;
+    guard.ended(&answered);
+    drop(guard);
+    let mut response = answered?;
     if !wanted {
         response.sources = None;
     }
     Ok(response)
 }
 
-fn measure_failure() {
-    metrics::counter!("docent_turns_total", "outcome" => State::Failed.name()).increment(1);
-}
-
-fn measure(server: &Server, response: &AgentResponse) {
-    let outcome = match State::end_of(response) {
-        State::Completed if response.degraded => "degraded",
-        end => end.name(),
-    };
-    metrics::counter!("docent_turns_total", "outcome" => outcome).increment(1);
-    let times = &response.metadata;
-    for (step, milliseconds) in [
-        ("embedding", times.embedding_time_ms),
-        ("retrieval", times.retrieval_time_ms),
-        ("generation", times.generation_time_ms),
-        ("whole", times.response_time_ms),
-    ] {
-        metrics::histogram!("docent_step_seconds", "step" => step).record(milliseconds / 1000.0);
-    }
-    if times.cache_hit {
-        metrics::counter!("docent_cache_hits_total").increment(1);
-    }
-    server.guard.tokens().spend(response.tokens_used);
-}
-
-/// What a stream of a turn brings.
+/// An item of a streamed turn.
 pub enum Heard {
-    /// Something on the way.
+    /// An event during the turn.
     Event(TurnEvent),
-    /// The end.
+    /// The result of the turn.
     Ended(Result<Box<AgentResponse>, ErrorBody>),
 }
 
-/// Runs a turn while its stream is read; it holds its place until it ends.
+/// Runs a turn while its stream is read.
 pub fn streamed_turn(
     server: Arc<Server>,
     ask: Ask,
-    place: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 ) -> impl Stream<Item = Heard> {
     let (tell, heard) = mpsc::unbounded_channel();
     let work = async move {
-        let _place = place;
         let told = |event| {
-            // A reader who is gone drops the turn itself.
+            // If the client is gone, the turn itself is dropped.
             let _ = tell.send(event);
         };
-        turn(&server, ask, told).await.map(Box::new).map_err(|error| error.body())
+        turn(&server, permit, ask, told).await.map(Box::new).map_err(|error| error.body())
     };
-    // The stream is polled outside the request's own scope; its errors carry the same name.
-    let work: Work = Box::pin(super::REQUEST_ID.scope(super::request_id(), work));
-    let streaming = Streaming { work: Some(work), heard, ended: None };
+    let streaming = Streaming { work: Some(Box::pin(work)), heard, ended: None };
     stream::unfold(streaming, async |mut streaming| Some((streaming.next().await?, streaming)))
 }
 
 type Work = Pin<Box<dyn Future<Output = Result<Box<AgentResponse>, ErrorBody>> + Send>>;
 
 struct Streaming {
-    /// None when the turn has ended.
+    /// None once the turn has ended.
     work: Option<Work>,
     heard: mpsc::UnboundedReceiver<TurnEvent>,
     ended: Option<Result<Box<AgentResponse>, ErrorBody>>,
 }
 
 impl Streaming {
-    /// All that was heard, then the end.
+    /// The next item: all events first, then the result.
     async fn next(&mut self) -> Option<Heard> {
         loop {
             let Some(work) = &mut self.work else {
@@ -133,9 +111,9 @@ impl Streaming {
     }
 }
 
-/// Events as a response that nobody on the way collects.
-pub fn trickling(events: impl Stream<Item = Event> + Send + 'static) -> Response {
-    let keep_alive = KeepAlive::new().interval(Duration::from_secs(10)).text("still here");
+/// A response of server-sent events that proxies do not buffer.
+pub fn unbuffered(events: impl Stream<Item = Event> + Send + 'static) -> Response {
+    let keep_alive = KeepAlive::new().interval(Duration::from_secs(10)).text("keep-alive");
     let mut response = Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(keep_alive).into_response();
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     response

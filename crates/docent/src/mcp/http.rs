@@ -1,8 +1,10 @@
-//! The server at an address: streamable HTTP with sessions.
+//! The streamable HTTP transport, with sessions.
 //!
-//! Invariant: only `initialize` opens a session, and only so many are open. The SDK (rmcp 1.8)
-//! opens one for any request without a session's id and forgets to close those it refuses.
+//! Invariant: only `initialize` opens a session, and the number of open sessions is limited, in total and per
+//! client. The SDK (rmcp 1.8) opens a session for any request without a session id, and never closes those it
+//! rejects.
 
+use std::collections::HashMap;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,40 +19,49 @@ use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcM
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::{Server, Shelf};
+use tokio::sync::Mutex;
 
-/// The longest message of a client, in bytes; the longest question takes a few thousand.
-const LONGEST_MESSAGE: usize = 256 * 1024;
+use super::{Client, Server, Service};
 
-/// How long a session may be silent: a reader thinks for longer than the SDK's five minutes.
+/// Maximum size of a message, in bytes; the longest question takes a few thousand.
+pub const LONGEST_MESSAGE: usize = 256 * 1024;
+
+/// How long a session may be idle. The SDK's five minutes are too short for a user who is reading.
 const LONGEST_SILENCE: Duration = Duration::from_secs(30 * 60);
 
 const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
 
-/// Who may speak to the server.
+/// Which clients may use the server, and how many sessions they may open.
 #[derive(Debug, Clone)]
 pub struct Access {
-    /// Names the server is reached by, with or without a port; none allows any. It keeps pages
-    /// of strangers from reaching a server on the reader's machine (DNS rebinding).
+    /// Allowed host names, with or without a port; empty allows any. Prevents malicious pages from reaching a
+    /// server on the user's machine (DNS rebinding).
     pub hosts: Vec<String>,
-    /// Origins whose pages may call it, with their scheme, besides those of `hosts`. With
-    /// neither, any may; callers that are no browsers send no origin.
+    /// Allowed origins, with their scheme, in addition to those of `hosts`. If both are empty, any origin is
+    /// allowed. Clients other than browsers send no origin.
     pub origins: Vec<String>,
-    /// How many sessions may be open.
+    /// Maximum number of open sessions.
     pub most_sessions: usize,
+    /// Maximum number of open sessions per client.
+    pub most_sessions_of_a_client: usize,
 }
 
 impl Default for Access {
-    /// For a server on the reader's own machine.
+    /// Settings for a server on the user's own machine.
     fn default() -> Self {
         let hosts = ["localhost", "127.0.0.1", "::1"];
-        Self { hosts: hosts.map(str::to_owned).to_vec(), origins: Vec::new(), most_sessions: 1000 }
+        Self {
+            hosts: hosts.map(str::to_owned).to_vec(),
+            origins: Vec::new(),
+            most_sessions: 1000,
+            most_sessions_of_a_client: 50,
+        }
     }
 }
 
 impl Access {
-    /// The origins of the hosts, then the others.
+    /// The origins of the hosts, followed by the other allowed origins.
     fn all_origins(&self) -> Vec<String> {
         let own = self.hosts.iter().flat_map(|host| {
             let bare_v6 = host.parse::<Ipv6Addr>().is_ok();
@@ -61,19 +72,23 @@ impl Access {
     }
 }
 
-/// The server, for `nest_service("/mcp", …)`; `nest` would not find `/mcp/`.
+/// The service to mount with `nest_service("/mcp", …)`; with `nest`, `/mcp/` would not be found.
 ///
-/// When `shutdown` completes, open streams end, so that a graceful shutdown need not wait for
-/// clients that listen for ever.
-pub fn service(shelf: Shelf, access: Access, shutdown: impl Future<Output = ()> + Send + 'static) -> Router {
+/// When `shutdown` completes, open streams end, so that a graceful shutdown does not wait for clients that
+/// keep listening.
+pub fn service(
+    service: Service,
+    access: Access,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Router {
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(LONGEST_SILENCE);
-    with_sessions(shelf, access, shutdown, Arc::new(sessions))
+    with_sessions(service, access, shutdown, Arc::new(sessions))
 }
 
-/// The same with sessions that can be looked at.
+/// Like [`service`], but with a given session manager, so that tests can inspect it.
 pub(super) fn with_sessions(
-    shelf: Shelf,
+    service: Service,
     access: Access,
     shutdown: impl Future<Output = ()> + Send + 'static,
     sessions: Arc<LocalSessionManager>,
@@ -86,57 +101,75 @@ pub(super) fn with_sessions(
         shutdown.await;
         stop.cancel();
     });
-    let serve = StreamableHttpService::new(move || Ok(Server(shelf.clone())), sessions.clone(), config);
-    let door = Arc::new(Door { sessions, most_sessions: access.most_sessions });
-    Router::new().fallback_service(serve).layer(from_fn_with_state(door, enter))
+    let serve = StreamableHttpService::new(move || Ok(Server(service.clone())), sessions.clone(), config);
+    let gate = Arc::new(Gate {
+        sessions,
+        most_sessions: access.most_sessions,
+        most_of_a_client: access.most_sessions_of_a_client,
+        clients: Mutex::default(),
+    });
+    Router::new().fallback_service(serve).layer(from_fn_with_state(gate, enter))
 }
 
-struct Door {
+struct Gate {
     sessions: Arc<LocalSessionManager>,
     most_sessions: usize,
+    most_of_a_client: usize,
+    /// The client of each session.
+    clients: Mutex<HashMap<String, Client>>,
 }
 
-async fn enter(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+async fn enter(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, LONGEST_MESSAGE).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
-    if parts.method == Method::POST && !parts.headers.contains_key(SESSION_HEADER) {
-        if let Err(refusal) = door.open(&body).await {
+    let begins = parts.method == Method::POST && !parts.headers.contains_key(SESSION_HEADER);
+    let client = parts.extensions.get::<Client>().cloned().unwrap_or_default();
+    if begins {
+        if let Err(refusal) = gate.open(&client, &body).await {
             return refusal;
         }
-        // The body of `initialize` names the version; a header that differs would be refused
-        // after the session was opened.
+        // The body of `initialize` names the version. The SDK would reject a different header only after
+        // opening the session.
         parts.headers.remove(VERSION_HEADER);
     }
     let leaves = parts.method == Method::DELETE;
     let mut response = next.run(Request::from_parts(parts, Body::from(body))).await;
-    // The session is gone, not about to go; the Python client complains of anything else.
+    if begins && let Some(session) = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok()) {
+        gate.clients.lock().await.insert(session.to_owned(), client);
+    }
+    // The session is closed already, and the Python client logs a warning for 202 Accepted.
     if leaves && response.status() == StatusCode::ACCEPTED {
         *response.status_mut() = StatusCode::NO_CONTENT;
     }
     response
 }
 
-impl Door {
-    /// Whether this message may open a session.
-    async fn open(&self, body: &[u8]) -> Result<(), Response> {
+impl Gate {
+    /// Checks whether this message may open a session.
+    async fn open(&self, client: &Client, body: &[u8]) -> Result<(), Response> {
         let id = match serde_json::from_slice(body) {
             Ok(ClientJsonRpcMessage::Request(request)) => match request.request {
-                ClientRequest::InitializeRequest(_) => return self.room().await,
+                ClientRequest::InitializeRequest(_) => return self.check_sessions(client).await,
                 _ => Some(request.id),
             },
             _ => None,
         };
-        let error = ErrorData::invalid_request("a session begins with initialize", None);
+        let error = ErrorData::invalid_request("a session must begin with `initialize`", None);
         Err((StatusCode::BAD_REQUEST, Json(ServerJsonRpcMessage::error(error, id))).into_response())
     }
 
-    async fn room(&self) -> Result<(), Response> {
-        if self.sessions.sessions.read().await.len() < self.most_sessions {
+    /// Checks whether this client may open another session.
+    async fn check_sessions(&self, client: &Client) -> Result<(), Response> {
+        let open = self.sessions.sessions.read().await;
+        let mut clients = self.clients.lock().await;
+        clients.retain(|session, _| open.contains_key(session.as_str()));
+        let own = clients.values().filter(|other| *other == client).count();
+        if open.len() < self.most_sessions && own < self.most_of_a_client {
             return Ok(());
         }
         let retry = [(header::RETRY_AFTER, "60")];
-        Err((StatusCode::SERVICE_UNAVAILABLE, retry, "too many sessions are open").into_response())
+        Err((StatusCode::SERVICE_UNAVAILABLE, retry, "too many open sessions").into_response())
     }
 }

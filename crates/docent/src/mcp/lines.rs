@@ -1,11 +1,11 @@
-//! The stdio transport: one message a line.
+//! The stdio transport: one message per line.
 //!
-//! Two things the SDK's own transport (rmcp 1.8) gets wrong for us. It forgets half a line when
-//! an answer is ready while the rest is on its way, so that a client which asks several things
-//! at once loses some. And a first request other than `initialize` ends the server, although
-//! clients of the 2026 protocol begin with `server/discover` to find out whom they talk to.
+//! It replaces the SDK's own transport (rmcp 1.8), which has two problems. It loses a partly read line when a
+//! response becomes ready before the rest arrives, so a client that sends several requests at once loses
+//! some. And it ends the server if the first request is not `initialize`, although clients of the 2026
+//! protocol begin with `server/discover`.
 //!
-//! Invariant: `receive` loses nothing when it is dropped and called again.
+//! Invariant: `receive` is cancel-safe: dropping it and calling it again loses nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Split};
 use tokio::sync::Mutex;
 
-/// Messages from a reader and to a writer.
+/// Reads messages from `R` and writes messages to `W`.
 pub struct Lines<R, W> {
     input: Split<BufReader<R>>,
     output: Arc<Mutex<W>>,
@@ -24,18 +24,18 @@ pub struct Lines<R, W> {
 }
 
 impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
-    /// A transport whose client has said nothing yet.
+    /// A transport that has not received any messages yet.
     pub fn new(input: R, output: W) -> Self {
         let output = Arc::new(Mutex::new(output));
         Self { input: BufReader::new(input).split(b'\n'), output, greeted: false }
     }
 
-    /// What the server should hear of; the rest is answered here.
+    /// The message to pass on to the server; other messages are answered here.
     fn heard(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
         let message = match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
             Ok(message) => message,
             Err(error) => {
-                tracing::debug!(%error, "a line is no message");
+                tracing::debug!(%error, "received a line that is not a valid message");
                 self.refuse(ServerJsonRpcMessage::error(ErrorData::parse_error("Parse error", None), None));
                 return None;
             }
@@ -49,7 +49,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
                 }
                 ClientRequest::PingRequest(_) => Some(message),
                 _ => {
-                    let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "initialize first", None);
+                    let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "send `initialize` first", None);
                     self.refuse(ServerJsonRpcMessage::error(error, Some(request.id.clone())));
                     None
                 }
@@ -58,7 +58,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         }
     }
 
-    /// Answers in a task of its own: `receive` may be dropped in the middle of a line.
+    /// Sends the response from its own task, because `receive` may be dropped in the middle of a line.
     fn refuse(&mut self, answer: ServerJsonRpcMessage) {
         tokio::spawn(self.send(answer));
     }
@@ -94,7 +94,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Transp
                 }
                 Ok(None) => return None,
                 Err(error) => {
-                    tracing::error!(%error, "the client cannot be read");
+                    tracing::error!(%error, "failed to read from the client");
                     return None;
                 }
             }

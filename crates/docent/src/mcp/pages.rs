@@ -1,6 +1,6 @@
-//! Pages of the book as resources: their addresses, finding them again, their Markdown.
+//! Pages of the book as resources: their URIs, how they are found, and their Markdown.
 //!
-//! Invariant: every address given out here is found again by [`find`].
+//! Invariant: [`find`] finds every URI that is listed here.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use serde::Serialize;
 
 use crate::exit::{Failure, nearest};
 
-/// What pages are made of.
+/// The media type of pages.
 pub const MARKDOWN: &str = "text/markdown";
 
-/// Before the id of a page that is published nowhere.
+/// Prefix of the URI of a page that is not published on the web.
 const SCHEME: &str = "docent://page/";
 
-/// What must be encoded in one segment of an address.
+/// Characters that must be encoded in one segment of a URI.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A whole page.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Page {
-    /// Names the page.
+    /// The id of the page.
     pub document_id: String,
-    /// Where it is published.
+    /// The URL of the page.
     pub url: String,
-    /// Its title.
+    /// The title of the page.
     pub page_title: String,
-    /// The part of the book.
+    /// The module the page belongs to.
     pub module_name: String,
-    /// Its sections, in order.
+    /// The sections of the page, in order.
     pub sections: Vec<Section>,
     /// The page as Markdown.
     pub content: String,
@@ -43,14 +43,14 @@ pub struct Page {
 /// A section of a page.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Section {
-    /// Its heading; null for what comes before the first.
+    /// The heading; null for the text before the first heading.
     pub heading: Option<String>,
     /// Opens the page at the section.
     pub url: String,
 }
 
 impl Page {
-    /// The page put together from its chunks.
+    /// Assembles the page from its chunks.
     pub fn new(page: &PageOutline, chunks: &[Arc<Chunk>]) -> Self {
         let sections = page.sections.iter();
         Self {
@@ -65,7 +65,7 @@ impl Page {
         }
     }
 
-    /// The page, then the links to cite it by.
+    /// The page, followed by links for citing it.
     pub fn with_links(&self) -> String {
         let mut text = format!("{}\nLinks:\n- {}: {}\n", self.content, self.page_title, self.url);
         for section in self.sections.iter().filter(|section| section.url != self.url) {
@@ -76,7 +76,7 @@ impl Page {
     }
 }
 
-/// A page as it is listed.
+/// A page as an entry in the list of resources.
 pub fn resource(page: &PageOutline) -> Resource {
     RawResource::new(uri(page), &page.title)
         .with_title(&page.title)
@@ -85,7 +85,7 @@ pub fn resource(page: &PageOutline) -> Resource {
         .no_annotation()
 }
 
-/// How the address of a page is made from its id.
+/// The template for the URI of a page.
 pub fn template() -> ResourceTemplate {
     RawResourceTemplate::new(format!("{SCHEME}{{document_id}}"), "page")
         .with_title("A page of the book")
@@ -94,13 +94,13 @@ pub fn template() -> ResourceTemplate {
         .no_annotation()
 }
 
-/// The page with this id or address; when there is none, the error names the nearest.
+/// The page with this id or URL. If there is none, the error names the nearest.
 pub fn find<'a>(pages: &'a [PageOutline], wanted: &str) -> Result<&'a PageOutline, Failure> {
     let name: Cow<'_, str> = match wanted.trim().strip_prefix(SCHEME) {
         Some(encoded) => percent_decode_str(encoded).decode_utf8_lossy(),
         None => wanted.trim().into(),
     };
-    // An id may hold a `#` of its own, so the whole is tried before the anchor is cut off.
+    // An id may contain a `#`, so try the whole name before removing the anchor.
     let by_id = |id: &str| pages.iter().find(|page| page.document_id == id);
     let bare = name.split('#').next().unwrap_or_default();
     let by_address = || {
@@ -117,12 +117,12 @@ pub fn find<'a>(pages: &'a [PageOutline], wanted: &str) -> Result<&'a PageOutlin
         };
         match nearest(bare, known) {
             Some(near) => failure.hint(format!("did you mean `{near}`?")),
-            None => failure.hint("the passages search_book finds name their pages in `document_id`"),
+            None => failure.hint("use the `document_id` of a passage found by search_book"),
         }
     })
 }
 
-/// Where the page is published; what is not on the web gets an address of ours.
+/// The URL of the page, or a `docent://` URI if the page is not on the web.
 fn uri(page: &PageOutline) -> String {
     if page.url.starts_with("https://") || page.url.starts_with("http://") {
         return page.url.clone();
@@ -130,14 +130,14 @@ fn uri(page: &PageOutline) -> String {
     format!("{SCHEME}{}", utf8_percent_encode(&page.document_id, RESERVED))
 }
 
-/// An address without what makes no difference to where it leads.
+/// A URL, normalized so that equivalent URLs are equal.
 fn address(url: &str) -> String {
     let plain = percent_decode_str(url).decode_utf8_lossy();
     let folder = plain.strip_suffix("index.html").unwrap_or(&plain);
     folder.trim_end_matches('/').to_owned()
 }
 
-/// The id without its extension, as `chapter_id` has it.
+/// The id without its extension, as in `chapter_id`.
 fn chapter(document_id: &str) -> &str {
     match document_id.rsplit_once('.') {
         Some((stem, extension)) if !extension.contains('/') => stem,
@@ -145,7 +145,7 @@ fn chapter(document_id: &str) -> &str {
     }
 }
 
-/// Title, headings and passages in order.
+/// The title, headings and passages of a page, in order.
 fn markdown(title: &str, chunks: &[Arc<Chunk>]) -> String {
     let mut text = format!("# {title}\n");
     let mut last: Option<&Chunk> = None;
@@ -154,7 +154,7 @@ fn markdown(title: &str, chunks: &[Arc<Chunk>]) -> String {
             let path = &chunk.heading_hierarchy;
             let above = last.map_or(&[][..], |last| &last.heading_hierarchy);
             let shared = path.iter().zip(above).take_while(|(new, old)| new == old).count();
-            // A section of the same name again still has a heading of its own.
+            // A second section of the same name still needs its own heading.
             let shared = shared.min(path.len().saturating_sub(1));
             for (depth, heading) in path.iter().enumerate().skip(shared) {
                 text.push_str(&format!("\n{} {heading}\n", "#".repeat((depth + 2).min(6))));

@@ -1,4 +1,4 @@
-//! The server as a client sees it, over a pipe and over HTTP.
+//! Tests of the MCP server as a client sees it, over a pipe and over HTTP.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn book() -> Vec<Chunk> {
     chunks
 }
 
-fn shelf(embedder: Option<Arc<dyn Embedder>>) -> Shelf {
+fn service(embedder: Option<Arc<dyn Embedder>>) -> Service {
     let with_vector = |chunk: Chunk| {
         let vector = LetterEmbedder::vector(&chunk.embedded_text());
         (chunk, vector)
@@ -47,15 +47,16 @@ fn shelf(embedder: Option<Arc<dyn Embedder>>) -> Shelf {
     let clock = Arc::new(StoppedClock);
     let retriever =
         Retriever::new(Arc::new(index), embedder, Default::default(), Default::default(), clock.clone());
-    let agent = Agent::new(retriever.clone(), None, None, None, clock, Default::default());
-    Shelf { answers: Arc::new(agent), retriever, title: "Robots".to_owned() }
+    let library = Library::from(retriever);
+    let agent = Agent::builder(library.clone(), clock).build();
+    Service { answers: Arc::new(agent), library: library.clone(), title: Title::fixed("Robots", library) }
 }
 
-async fn client(shelf: Shelf) -> RunningService<RoleClient, ()> {
+async fn client(service: Service) -> RunningService<RoleClient, ()> {
     let (ours, theirs) = tokio::io::duplex(4096);
     let (input, output) = tokio::io::split(theirs);
     tokio::spawn(
-        async move { Server(shelf).serve(Lines::new(input, output)).await.unwrap().waiting().await },
+        async move { Server(service).serve(Lines::new(input, output)).await.unwrap().waiting().await },
     );
     ().serve(ours).await.unwrap()
 }
@@ -64,15 +65,15 @@ fn call(tool: &'static str, arguments: Value) -> CallToolRequestParams {
     CallToolRequestParams::new(tool).with_arguments(arguments.as_object().unwrap().clone())
 }
 
-/// What a tool says, and the object it says it with.
+/// The text and the object that a tool returns.
 async fn called(tool: &'static str, arguments: Value) -> (String, Value) {
-    let result = client(shelf(None)).await.call_tool(call(tool, arguments)).await.unwrap();
+    let result = client(service(None)).await.call_tool(call(tool, arguments)).await.unwrap();
     assert_eq!(result.is_error, Some(false), "{result:?}");
     (words(&result), result.structured_content.unwrap())
 }
 
 async fn refused(tool: &'static str, arguments: Value) -> String {
-    let result = client(shelf(None)).await.call_tool(call(tool, arguments)).await.unwrap();
+    let result = client(service(None)).await.call_tool(call(tool, arguments)).await.unwrap();
     assert_eq!((result.is_error, &result.structured_content), (Some(true), &None), "{result:?}");
     words(&result)
 }
@@ -82,8 +83,8 @@ fn words(result: &CallToolResult) -> String {
 }
 
 #[tokio::test]
-async fn it_says_what_it_is() {
-    let client = client(shelf(None)).await;
+async fn the_server_introduces_itself() {
+    let client = client(service(None)).await;
     let info = client.peer_info().unwrap();
     assert_eq!(
         (info.server_info.name.as_str(), info.server_info.title.as_deref()),
@@ -94,7 +95,7 @@ async fn it_says_what_it_is() {
 
 #[tokio::test]
 async fn every_tool_is_described_and_read_only() {
-    let tools = client(shelf(None)).await.list_all_tools().await.unwrap();
+    let tools = client(service(None)).await.list_all_tools().await.unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
     assert_eq!(names, ["search_book", "ask_book", "read_page"]);
     for tool in &tools {
@@ -110,8 +111,8 @@ async fn every_tool_is_described_and_read_only() {
 }
 
 #[tokio::test]
-async fn what_a_tool_gives_has_what_its_schema_promises() {
-    let tools = client(shelf(None)).await.list_all_tools().await.unwrap();
+async fn tool_results_match_their_output_schemas() {
+    let tools = client(service(None)).await.list_all_tools().await.unwrap();
     let arguments = [
         json!({"query": "node graph"}),
         json!({"question": "What is a node in the graph?"}),
@@ -125,7 +126,7 @@ async fn what_a_tool_gives_has_what_its_schema_promises() {
     }
 }
 
-/// Every field a schema requires is there, all the way down.
+/// Asserts that all required fields are present, recursively.
 fn promised(schema: &Value, object: &Value) {
     for field in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         assert!(object.get(field).is_some(), "`{field}` is missing in {object}");
@@ -136,7 +137,7 @@ fn promised(schema: &Value, object: &Value) {
 }
 
 #[tokio::test]
-async fn a_search_gives_passages_with_their_links() {
+async fn a_search_returns_passages_with_links() {
     let (words, object) =
         called("search_book", json!({"query": " node graph ", "top_k": 2, "module": "m"})).await;
     assert!(words.starts_with("1. guide/nodes.md [m] "), "{words}");
@@ -145,10 +146,12 @@ async fn a_search_gives_passages_with_their_links() {
 }
 
 #[tokio::test]
-async fn an_answer_comes_with_citations_and_sources() {
+async fn an_answer_has_citations_and_sources() {
     let (words, object) = called("ask_book", json!({"question": "What is a node in the graph?"})).await;
     assert!(
-        words.starts_with("A node is a participant in the graph. [guide/nodes.md](https://x.org/"),
+        words.starts_with(
+            "A node is a participant in the graph. It may publish at 50 Hz. [guide/nodes.md](https://x.org/"
+        ),
         "{words}"
     );
     assert!(words.contains("\n\nSources:\n1. guide/nodes.md: https://x.org/guide/nodes.md#s0"), "{words}");
@@ -157,7 +160,7 @@ async fn an_answer_comes_with_citations_and_sources() {
 }
 
 #[tokio::test]
-async fn an_abstention_is_an_answer() {
+async fn an_abstention_is_not_an_error() {
     let (words, object) = called("ask_book", json!({"question": "zebra"})).await;
     assert!(words.contains(docent_core::agent::NO_INFORMATION), "{words}");
     assert_eq!(object["grounded"], false);
@@ -166,7 +169,7 @@ async fn an_abstention_is_an_answer() {
 }
 
 #[tokio::test]
-async fn a_page_is_read_whole_by_any_of_its_names() {
+async fn a_page_is_found_by_id_url_and_uri() {
     let (words, object) = called("read_page", json!({"page": "guide/nodes.md"})).await;
     assert_eq!(
         words,
@@ -194,7 +197,7 @@ async fn a_page_is_read_whole_by_any_of_its_names() {
 }
 
 #[tokio::test]
-async fn what_a_model_gets_wrong_it_is_told() {
+async fn invalid_arguments_return_helpful_errors() {
     for (tool, arguments, expected) in [
         ("search_book", json!({"query": " "}), "Query cannot be empty"),
         ("search_book", json!({"query": "x", "top_k": 21}), "top_k must be between 1 and 20, got 21"),
@@ -223,7 +226,7 @@ async fn what_a_model_gets_wrong_it_is_told() {
         (
             "read_page",
             json!({"page": ""}),
-            "there is no page `` in this book\nhint: the passages search_book finds name their pages in `document_id`",
+            "there is no page `` in this book\nhint: use the `document_id` of a passage found by search_book",
         ),
         ("write_page", json!({}), "there is no tool `write_page`"),
     ] {
@@ -235,7 +238,7 @@ async fn what_a_model_gets_wrong_it_is_told() {
 
 #[tokio::test]
 async fn every_page_is_a_resource_that_can_be_read() {
-    let client = client(shelf(None)).await;
+    let client = client(service(None)).await;
     let first = client.list_resources(None).await.unwrap();
     assert_eq!(first.resources.len(), LISTED);
     let pages = client.list_all_resources().await.unwrap();
@@ -263,8 +266,8 @@ async fn every_page_is_a_resource_that_can_be_read() {
 }
 
 #[tokio::test]
-async fn the_prompt_leads_to_the_tool() {
-    let client = client(shelf(None)).await;
+async fn the_prompt_names_the_tool_and_the_question() {
+    let client = client(service(None)).await;
     assert_eq!(client.list_all_prompts().await.unwrap()[0].name, "ask");
     let arguments = json!({"question": "What is a node?"}).as_object().unwrap().clone();
     let prompt =
@@ -274,7 +277,7 @@ async fn the_prompt_leads_to_the_tool() {
     assert!(client.get_prompt(GetPromptRequestParams::new("ask")).await.is_err());
 }
 
-/// An embedder that gets stuck, falls over or fails, and tells when its work is dropped.
+/// An embedder that hangs, panics or fails, and records when its future is dropped.
 struct Bad {
     id: EmbedderId,
     how: &'static str,
@@ -317,14 +320,14 @@ impl Embedder for Bad {
     }
 }
 
-fn bad(how: &'static str) -> (Shelf, Arc<AtomicBool>) {
+fn bad(how: &'static str) -> (Service, Arc<AtomicBool>) {
     let dropped = Arc::new(AtomicBool::default());
     let id = EmbedderId { name: how.to_owned(), width: 26 };
-    (shelf(Some(Arc::new(Bad { id, how, dropped: dropped.clone() }))), dropped)
+    (service(Some(Arc::new(Bad { id, how, dropped: dropped.clone() }))), dropped)
 }
 
 #[tokio::test]
-async fn trouble_of_ours_is_told_without_its_insides() {
+async fn internal_errors_reveal_no_details() {
     for (how, expected) in [("panic", "Internal error"), ("fail", "Embedding generation failed")] {
         let client = client(bad(how).0).await;
         for (tool, arguments) in
@@ -338,8 +341,8 @@ async fn trouble_of_ours_is_told_without_its_insides() {
 
 #[tokio::test]
 async fn a_cancelled_call_is_dropped() {
-    let (shelf, dropped) = bad("stuck");
-    let client = client(shelf).await;
+    let (service, dropped) = bad("stuck");
+    let client = client(service).await;
     let request = CallToolRequest::new(call("ask_book", json!({"question": "x"})));
     let options = PeerRequestOptions::no_options();
     let pending =
@@ -359,11 +362,11 @@ async fn a_cancelled_call_is_dropped() {
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}"#;
 
 #[tokio::test]
-async fn what_comes_before_initialize_is_answered_and_broken_lines_do_no_harm() {
+async fn requests_before_initialize_and_invalid_lines_get_error_responses() {
     let (ours, theirs) = tokio::io::duplex(64);
     let (input, output) = tokio::io::split(theirs);
     tokio::spawn(async move {
-        Server(shelf(None)).serve(Lines::new(input, output)).await.unwrap().waiting().await
+        Server(service(None)).serve(Lines::new(input, output)).await.unwrap().waiting().await
     });
     let (read, mut write) = tokio::io::split(ours);
     let mut answers = BufReader::new(read).lines();
@@ -380,11 +383,11 @@ async fn what_comes_before_initialize_is_answered_and_broken_lines_do_no_harm() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_asked_all_at_once_are_all_answered() {
+async fn concurrent_requests_are_all_answered() {
     let (ours, theirs) = tokio::io::duplex(100);
     let (input, output) = tokio::io::split(theirs);
     tokio::spawn(async move {
-        Server(shelf(None)).serve(Lines::new(input, output)).await.unwrap().waiting().await
+        Server(service(None)).serve(Lines::new(input, output)).await.unwrap().waiting().await
     });
     let (read, mut write) = tokio::io::split(ours);
     let questions = (2..500).map(|id| {
@@ -414,7 +417,7 @@ struct Site {
 
 fn site(access: Access) -> Site {
     let sessions = Arc::new(LocalSessionManager::default());
-    let mcp = http::with_sessions(shelf(None), access, std::future::pending(), sessions.clone());
+    let mcp = http::with_sessions(service(None), access, std::future::pending(), sessions.clone());
     Site { router: axum::Router::new().nest_service("/mcp", mcp), sessions }
 }
 
@@ -463,7 +466,7 @@ async fn only_initialize_opens_a_session() {
 }
 
 #[tokio::test]
-async fn a_session_ends_when_its_client_says_so() {
+async fn delete_ends_a_session() {
     let site = site(Access::default());
     let opened = site.send(Request::post("/mcp/"), &[], INITIALIZE).await;
     let session = [("mcp-session-id", opened.headers()["mcp-session-id"].to_str().unwrap())];
@@ -473,7 +476,7 @@ async fn a_session_ends_when_its_client_says_so() {
 }
 
 #[tokio::test]
-async fn only_so_many_sessions_are_open() {
+async fn the_number_of_open_sessions_is_limited() {
     let site = site(Access { most_sessions: 2, ..Access::default() });
     for expected in [StatusCode::OK, StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE] {
         assert_eq!(site.post(&[], INITIALIZE).await, expected);
@@ -481,9 +484,25 @@ async fn only_so_many_sessions_are_open() {
 }
 
 #[tokio::test]
-async fn strangers_are_turned_away() {
+async fn the_number_of_sessions_per_client_is_limited() {
+    let site = site(Access { most_sessions_of_a_client: 2, ..Access::default() });
+    let open = async |client: &str| {
+        let request = Request::post("/mcp").extension(Client(client.to_owned()));
+        site.send(request, &[], INITIALIZE).await
+    };
+    let first = open("greedy").await;
+    let session = [("mcp-session-id", first.headers()["mcp-session-id"].to_str().unwrap())];
+    assert_eq!(open("greedy").await.status(), StatusCode::OK);
+    assert_eq!(open("greedy").await.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(open("other").await.status(), StatusCode::OK);
+    site.send(Request::delete("/mcp"), &session, Body::empty()).await;
+    assert_eq!(open("greedy").await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn unknown_hosts_and_origins_are_rejected() {
     let hosts = vec!["book.org".to_owned(), "::1".to_owned()];
-    let site = site(Access { hosts, origins: vec!["https://app.org".to_owned()], most_sessions: 100 });
+    let site = site(Access { hosts, origins: vec!["https://app.org".to_owned()], ..Access::default() });
     for (headers, expected) in [
         (&[("host", "book.org")][..], StatusCode::OK),
         (&[("host", "[::1]:8080")], StatusCode::OK),

@@ -1,10 +1,10 @@
-//! The page that carries charts: one file that runs nothing and loads nothing.
+//! The HTML page that contains charts: a single file without scripts or external resources.
 //!
-//! Invariant: text that went through [`escape`] is text wherever it stands.
+//! Invariant: text that went through [`escape`] is never parsed as markup.
 
 const STYLE: &str = include_str!("page.css");
 
-/// A whole page. Title and subtitle are text; the body is HTML whose texts went through [`escape`].
+/// A complete page. Title and subtitle are text; the body is HTML whose texts went through [`escape`].
 pub fn page(title: &str, subtitle: &str, body: &str) -> String {
     let (title, subtitle) = (escape(title), escape(subtitle));
     format!(
@@ -19,8 +19,8 @@ pub fn page(title: &str, subtitle: &str, body: &str) -> String {
     )
 }
 
-/// Text that is safe between tags and in quoted attributes, in HTML and in XML. Control characters,
-/// which XML has no way to write, become replacement characters.
+/// Escapes text for use between tags and in quoted attributes, in HTML and XML. Control characters, which XML
+/// cannot represent, become replacement characters.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {

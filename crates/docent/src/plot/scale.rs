@@ -1,10 +1,10 @@
-//! Values become places along an axis, with round numbers to read them by.
+//! Maps values to positions along an axis, with ticks at round numbers.
 //!
-//! Invariant: an axis always has two ticks and a width, whatever the values.
+//! Invariant: an axis always has at least two ticks and a nonzero width, whatever the values.
 
 use super::{Axis, Unit};
 
-/// Maps values to places along one direction.
+/// Maps values to positions along one axis.
 pub struct Scale<'a> {
     pub low: f64,
     pub high: f64,
@@ -32,7 +32,7 @@ impl<'a> Scale<'a> {
         self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
     }
 
-    /// The ticks that can be seen, with their labels.
+    /// The positions of the visible ticks, with their labels.
     pub fn labels(&self) -> impl Iterator<Item = (f64, String)> {
         let step = self.ticks[1] - self.ticks[0];
         let slack = step * 1e-6;
@@ -42,12 +42,12 @@ impl<'a> Scale<'a> {
     }
 }
 
-/// Beyond this, differences between numbers drown in rounding and the axis would have no ticks.
+/// Whether a value can be drawn. Beyond this size, rounding would hide the differences between ticks.
 pub fn usable(value: f64) -> bool {
     value.abs() < 1e15
 }
 
-/// The least and the greatest, never the same.
+/// The smallest and the largest value; never the same.
 pub fn extent(values: impl Iterator<Item = f64>, axis: &Axis) -> (f64, f64) {
     let range = axis.range.into_iter().flat_map(|(low, high)| [low, high]);
     let usable = values.chain(range).filter(|value| usable(*value));
@@ -56,7 +56,7 @@ pub fn extent(values: impl Iterator<Item = f64>, axis: &Axis) -> (f64, f64) {
     if low > high {
         (0.0, 1.0)
     } else if high - low <= 1e-9 * high.abs().max(low.abs()) {
-        // Nothing but zeros is a flat start, not a middle.
+        // If all values are zero, zero is the lower end of the axis, not its middle.
         let around = 0.1 * low.abs();
         if low == 0.0 { (0.0, 1.0) } else { (low - around, high + around) }
     } else {
@@ -64,11 +64,11 @@ pub fn extent(values: impl Iterator<Item = f64>, axis: &Axis) -> (f64, f64) {
     }
 }
 
-/// About `count` steps of one, two or five times a power of ten, from at most `low` to at least `high`.
+/// Ticks from at most `low` to at least `high`, in about `count` steps of one, two or five times a power of ten.
 pub fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
     let rough = (high - low) / count as f64;
     let power = 10f64.powf(rough.log10().floor());
-    // Without the slack a range of exactly ten tenths would get steps of two tenths.
+    // Without the tolerance, a range of exactly ten tenths would get steps of two tenths.
     let step =
         [1.0, 2.0, 5.0].map(|step| step * power).into_iter().find(|step| *step >= rough * (1.0 - 1e-9));
     let step = step.unwrap_or(10.0 * power);
@@ -77,7 +77,7 @@ pub fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
 }
 
 impl Unit {
-    /// With the decimals that tell one tick from the next.
+    /// Formats a tick with just enough decimals to distinguish it from the next.
     pub fn tick(self, value: f64, step: f64) -> String {
         let (value, step) = if self == Unit::Share { (100.0 * value, 100.0 * step) } else { (value, step) };
         let decimals = (-step.log10() - 1e-9).ceil().clamp(0.0, 12.0) as usize;
@@ -85,7 +85,7 @@ impl Unit {
         self.sign(format!("{:.decimals$}", (value / step).round() * step + 0.0))
     }
 
-    /// With as many decimals as a table needs.
+    /// Formats a value for a table.
     pub fn exact(self, value: f64) -> String {
         match self {
             _ if !usable(value) => "–".to_owned(),

@@ -1,10 +1,10 @@
-//! What the book does not say: questions it could not answer, those that ask the same put together.
+//! Gaps in the book: questions that it could not answer, grouped by similarity.
 //!
-//! Two groups are as alike as their questions are on average (average link), so that a chain of small
-//! steps does not lead from one topic to another. Questions are compared by their vectors, or by the
-//! words they share where one of them has none.
+//! The similarity of two groups is the average similarity of their questions (average linkage), so that a
+//! chain of small steps does not join different topics. Questions are compared by their vectors, or by
+//! shared words if one of them has no vector.
 //!
-//! Invariant: the gaps depend on what was asked, not on the order in which it is passed.
+//! Invariant: the gaps do not depend on the order of the questions.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,19 +14,19 @@ use docent_core::terms::Analyzer;
 
 use super::{Asked, Outcome};
 
-/// Questions that ask for the same thing and did not get it.
+/// Similar questions that were not answered well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// Indexes into what was asked. The question repeated most comes first, then the one most like all
-    /// others; repeats stand together, the oldest first.
+    /// Indexes of the questions. The most repeated question comes first, then the most typical ones; repeats
+    /// of a question are adjacent, oldest first.
     pub questions: Vec<usize>,
-    /// Breadcrumb and address of the section most of them came near to.
+    /// Breadcrumb and URL of the section that was nearest to most of them.
     pub nearest: Option<(String, String)>,
     /// How many of the answers were marked down.
     pub downs: usize,
 }
 
-/// Groups the questions that the book could not answer or whose answer was marked down, the biggest
+/// Groups the questions that the book could not answer or whose answer was marked down, largest
 /// group first.
 pub fn gaps(asked: &[Asked]) -> Vec<Gap> {
     let missed = (0..asked.len()).filter(|number| is_missed(&asked[*number]));
@@ -36,7 +36,7 @@ pub fn gaps(asked: &[Asked]) -> Vec<Gap> {
     for group in join(leaves.clone()) {
         let mut members = group.members.clone();
         members.sort_by(|a, b| {
-            let typical = |member: usize| likeness(&leaves[member], &group);
+            let typical = |member: usize| similarity(&leaves[member], &group);
             let repeated = |member: usize| distinct[member].1.len();
             repeated(*b).cmp(&repeated(*a)).then(typical(*b).total_cmp(&typical(*a))).then(a.cmp(b))
         });
@@ -50,8 +50,8 @@ pub fn gaps(asked: &[Asked]) -> Vec<Gap> {
     gaps.into_iter().map(|(_, _, gap)| gap).collect()
 }
 
-/// The questions that are the same but for case and punctuation, in the order of their words; repeats
-/// of one question are in the order of time.
+/// Groups questions that only differ in case and punctuation, sorted by their words; repeats of a
+/// question are sorted by time.
 pub(super) fn repeats(asked: &[Asked], numbers: impl Iterator<Item = usize>) -> Vec<(String, Vec<usize>)> {
     let mut repeats: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     numbers.for_each(|number| repeats.entry(plain(&asked[number].question)).or_default().push(number));
@@ -61,7 +61,7 @@ pub(super) fn repeats(asked: &[Asked], numbers: impl Iterator<Item = usize>) -> 
     repeats.into_iter().collect()
 }
 
-/// Words in lower case without punctuation. The signs of C++ and C# are part of their names.
+/// Words in lower case without punctuation. `+` and `#` are kept for names such as C++ and C#.
 pub(super) fn plain(question: &str) -> String {
     let kept = |sign: char| if sign.is_alphanumeric() || matches!(sign, '+' | '#') { sign } else { ' ' };
     let spaced: String = question.to_lowercase().chars().map(kept).collect();
@@ -69,7 +69,7 @@ pub(super) fn plain(question: &str) -> String {
     if words.is_empty() { question.trim().to_owned() } else { words.join(" ") }
 }
 
-/// Of those equally frequent, the least.
+/// The most frequent value; of several, the smallest.
 fn most_frequent<T: Ord>(values: impl Iterator<Item = T>) -> Option<T> {
     let mut counts: BTreeMap<T, usize> = BTreeMap::new();
     values.for_each(|value| *counts.entry(value).or_default() += 1);
@@ -80,33 +80,33 @@ fn is_missed(asked: &Asked) -> bool {
     asked.outcome != Outcome::Answered || asked.rating == Some(false)
 }
 
-/// The average likeness from which on two groups are one. With vectors of MiniLM, groups of the real
-/// questions of `ray-docs` and `cloud-docs` each keep to a topic here; at 0.5 questions come together that
-/// share no more than the name of the product.
+/// The average similarity at which two groups are joined. With vectors of MiniLM, groups of real questions
+/// from `ray-docs` and `cloud-docs` stay within one topic at this value; at 0.5, questions are joined that only
+/// share the name of the product.
 const ALIKE: f32 = 0.6;
 
-/// Two questions that share half of their words are as alike as two whose vectors are just alike enough.
+/// Scales word overlap so that two questions that share half of their words are just similar enough.
 const WORDS: f32 = ALIKE / 0.5;
 
-/// Some questions, as the sums from which the average likeness to others follows without a look at each.
+/// A group of questions, stored as sums that give the average similarity without comparing all pairs.
 #[derive(Debug, Clone, Default)]
 struct Group {
     members: Vec<usize>,
-    /// Of unit vectors; empty if no member has one.
+    /// The sum of the members' unit vectors; empty if no member has one.
     vector: Vec<f32>,
     /// The words of members with a vector.
     seen: Words,
-    /// The words of members without.
+    /// The words of members without a vector.
     bare: Words,
 }
 
 type Words = BTreeMap<String, f32>;
 
-/// Each distinct question as a group of its own.
+/// Each distinct question as a separate group.
 fn leaves(asked: &[Asked], distinct: &[(String, Vec<usize>)]) -> Vec<Group> {
     let vector = |numbers: &[usize]| numbers.iter().find_map(|number| unit(asked[*number].vector.as_ref()?));
     let mut vectors: Vec<Option<Vec<f32>>> = distinct.iter().map(|(_, numbers)| vector(numbers)).collect();
-    // Vectors of another model say nothing about these.
+    // Vectors of a different width come from another model and cannot be compared.
     let width = most_frequent(vectors.iter().flatten().map(Vec::len));
     for vector in &mut vectors {
         vector.take_if(|vector| Some(vector.len()) != width);
@@ -132,14 +132,15 @@ fn leaves(asked: &[Asked], distinct: &[(String, Vec<usize>)]) -> Vec<Group> {
     vectors.into_iter().zip(words).enumerate().map(leaf).collect()
 }
 
-/// The vector scaled to length one, unless it points nowhere.
+/// The vector scaled to length one; `None` if it is zero or not finite.
 fn unit(vector: &[f32]) -> Option<Vec<f32>> {
     let length = dot(vector, vector).sqrt();
     length.is_normal().then(|| vector.iter().map(|value| value / length).collect())
 }
 
-/// Joins the groups that are alike until none are. Follows each group to the one most like it until two
-/// are most alike to each other, which finds the same groups as comparing all pairs in every round.
+/// Joins similar groups until there are none. Uses nearest-neighbor chains: follows each group to the most
+/// similar one until two are most similar to each other. This finds the same groups as comparing all pairs
+/// in every round.
 fn join(leaves: Vec<Group>) -> Vec<Group> {
     let mut open: Vec<Option<Group>> = leaves.into_iter().map(Some).collect();
     let mut done = Vec::new();
@@ -149,13 +150,13 @@ fn join(leaves: Vec<Group>) -> Vec<Group> {
             chain.push(tip);
         }
         let before = chain.len().checked_sub(2).map(|place| chain[place]);
-        let alike = nearest(&open, tip, before).filter(|(likeness, _)| *likeness >= ALIKE);
+        let alike = nearest(&open, tip, before).filter(|(similarity, _)| *similarity >= ALIKE);
         let Some((_, other)) = alike else {
             chain.pop();
             done.extend(open[tip].take());
             continue;
         };
-        // Rounding may lead to an earlier link instead of the one before; either way it is the nearest.
+        // Because of rounding, this may be an earlier link of the chain; either way it is the nearest.
         if let Some(place) = chain.iter().position(|link| *link == other) {
             chain.truncate(place);
             if let (Some(first), Some(second)) = (open[tip].take(), open[other].take()) {
@@ -168,11 +169,11 @@ fn join(leaves: Vec<Group>) -> Vec<Group> {
     done
 }
 
-/// The group most like `tip`; of those equally alike the one before it in the chain, or else the first.
+/// The group most similar to `tip`; of several, the one before it in the chain, or else the first.
 fn nearest(open: &[Option<Group>], tip: usize, before: Option<usize>) -> Option<(f32, usize)> {
     let group = open[tip].as_ref()?;
     let others = open.iter().enumerate().filter(|(number, _)| *number != tip);
-    let measured = others.filter_map(|(number, other)| Some((likeness(group, other.as_ref()?), number)));
+    let measured = others.filter_map(|(number, other)| Some((similarity(group, other.as_ref()?), number)));
     let rank = |number: usize| (Some(number) == before, Reverse(number));
     measured.max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| rank(a.1).cmp(&rank(b.1))))
 }
@@ -191,8 +192,8 @@ impl Group {
     }
 }
 
-/// How alike the questions of two groups are on average. The same, to the last bit, both ways round.
-fn likeness(a: &Group, b: &Group) -> f32 {
+/// The average similarity of the questions of two groups. Exactly symmetric, to the last bit.
+fn similarity(a: &Group, b: &Group) -> f32 {
     let words = shared(&a.bare, &b.bare) + (shared(&a.bare, &b.seen) + shared(&a.seen, &b.bare));
     (dot(&a.vector, &b.vector) + WORDS * words) / (a.members.len() * b.members.len()) as f32
 }
@@ -202,7 +203,7 @@ fn shared(a: &Words, b: &Words) -> f32 {
     few.iter().filter_map(|(word, weight)| Some(weight * many.get(word)?)).sum()
 }
 
-/// In sixteen sums side by side, which the compiler turns into vector instructions.
+/// The dot product, in sixteen parallel sums, which the compiler turns into vector instructions.
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
     let mut sums = [0f32; 16];
@@ -216,7 +217,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 mod tests {
     use super::*;
 
-    /// A question the book hardly covers, with a vector at so many degrees.
+    /// A question that the book hardly covers, with a vector at this angle.
     fn low(question: &str, degrees: Option<f32>) -> Asked {
         let vector = degrees.map(|degrees| vec![degrees.to_radians().cos(), degrees.to_radians().sin()]);
         Asked { question: question.to_owned(), outcome: Outcome::Low, vector, ..Asked::default() }
@@ -228,7 +229,7 @@ mod tests {
         gaps(asked).iter().map(|gap| gap.questions.iter().map(text).collect()).collect()
     }
 
-    /// Numbers that look random, from 0 to 1.
+    /// Pseudorandom numbers from 0 to 1.
     fn noise(mut state: u32) -> impl FnMut() -> f32 {
         move || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -236,15 +237,15 @@ mod tests {
         }
     }
 
-    /// `count` questions around `topics` directions of 24 dimensions; every third is asked again, every
+    /// `count` questions around `topics` directions in 24 dimensions; every third is asked again, every
     /// fifth has no vector.
     fn scattered(count: usize, topics: usize) -> Vec<Asked> {
         let mut noise = noise(7);
-        let centres: Vec<Vec<f32>> = (0..topics).map(|_| (0..24).map(|_| noise() - 0.5).collect()).collect();
+        let centers: Vec<Vec<f32>> = (0..topics).map(|_| (0..24).map(|_| noise() - 0.5).collect()).collect();
         let mut asked = Vec::new();
         for number in 0..count {
-            let centre = &centres[number % topics];
-            let vector = centre.iter().map(|value| value + 0.5 * (noise() - 0.5)).collect();
+            let center = &centers[number % topics];
+            let vector = center.iter().map(|value| value + 0.5 * (noise() - 0.5)).collect();
             let question = format!("topic{} aspect{} word{number}", number % topics, number % 4);
             let at = format!("2025-11-{:02}T08:00:00Z", 1 + number % 28);
             let vector = Some(vector).filter(|_| number % 5 > 0);
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_missed_or_marked_down_is_a_gap() {
+    fn only_unanswered_and_marked_down_questions_are_gaps() {
         let answered =
             |question: &str, rating| Asked { outcome: Outcome::Answered, rating, ..low(question, None) };
         let asked = [
@@ -318,12 +319,12 @@ mod tests {
     }
 
     #[test]
-    fn a_question_without_vector_joins_one_with_the_same_words() {
+    fn a_question_without_a_vector_joins_one_with_the_same_words() {
         let asked = [
             low("Which lidar can I use?", Some(0.0)),
             low("lidar use", None),
             low("Where is the charging station?", Some(90.0)),
-            // Of another model, and of none.
+            // A vector of another model, and an invalid one.
             Asked { vector: Some(vec![1.0, 0.0, 0.0]), ..low("Charging station?", None) },
             Asked { vector: Some(vec![f32::NAN, 0.0]), ..low("the use of a lidar", None) },
         ];
@@ -358,19 +359,19 @@ mod tests {
         let joined = join(leaves(&asked, &repeats(&asked, 0..asked.len())));
         assert!((5..60).contains(&joined.len()), "{}", joined.len());
         for (number, group) in joined.iter().enumerate() {
-            assert!(joined[..number].iter().all(|other| likeness(group, other) < ALIKE));
+            assert!(joined[..number].iter().all(|other| similarity(group, other) < ALIKE));
         }
     }
 
-    /// Joins the two most alike of all groups, again and again.
+    /// Joins the two most similar groups until none are similar enough.
     fn join_slowly(mut groups: Vec<Group>) -> Vec<Group> {
         loop {
             let pairs = (0..groups.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
             let best = pairs.max_by(|(a, b), (c, d)| {
-                likeness(&groups[*a], &groups[*b]).total_cmp(&likeness(&groups[*c], &groups[*d]))
+                similarity(&groups[*a], &groups[*b]).total_cmp(&similarity(&groups[*c], &groups[*d]))
             });
             match best {
-                Some((a, b)) if likeness(&groups[a], &groups[b]) >= ALIKE => {
+                Some((a, b)) if similarity(&groups[a], &groups[b]) >= ALIKE => {
                     let other = groups.remove(a);
                     let group = groups.remove(b);
                     groups.push(group.with(other));
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn following_the_nearest_finds_what_comparing_all_pairs_finds() {
+    fn nearest_neighbor_chains_find_the_same_groups_as_comparing_all_pairs() {
         let members = |groups: Vec<Group>| -> Vec<Vec<usize>> {
             let sorted = |mut group: Group| {
                 group.members.sort_unstable();
@@ -400,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_section_is_the_one_most_came_near_to() {
+    fn the_nearest_section_is_the_most_frequent_one() {
         let near = |question: &str, name: &str| Asked {
             nearest: Some((name.to_owned(), format!("https://b.org/{name}"))),
             ..low(question, Some(0.0))
@@ -412,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_come_first_and_stand_together_in_the_order_of_time() {
+    fn repeats_come_first_and_are_sorted_by_time() {
         let at = |question: &str, at: &str| Asked { at: at.to_owned(), ..low(question, Some(0.0)) };
         let asked = [at("Why C++?", "3"), at("other", "1"), at("why c++", "2"), at("Why C?", "1")];
         assert_eq!(texts(&asked), [["why c++", "Why C++?", "other", "Why C?"]]);

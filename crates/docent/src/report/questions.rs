@@ -1,6 +1,6 @@
-//! Lists of questions: those the book could not answer, those marked down, repeated or slow.
+//! Lists of questions: unanswered, marked down, repeated and slow ones.
 //!
-//! Invariant: a list that is cut says how much was left out.
+//! Invariant: a truncated list says how many entries are left out.
 
 use std::cmp::Reverse;
 
@@ -17,18 +17,18 @@ const LONE: usize = 200;
 const MARKED_DOWN: usize = 100;
 const ASKED: usize = 20;
 const SLOW: usize = 20;
-/// The first gaps are unfolded, for they are what the page is for.
+/// The first gaps are unfolded, because they are the most important part of the page.
 const OPEN: usize = 3;
 
-/// What the book does not say, the most asked first.
+/// The gaps in the book, most asked first.
 pub(super) fn unanswered(asked: &[Asked]) -> String {
     let gaps = gaps(asked);
     let (several, lone): (Vec<&Gap>, Vec<&Gap>) = gaps.iter().partition(|gap| gap.questions.len() > 1);
     let told = if gaps.is_empty() {
-        "The book answered every question, and nobody marked an answer down."
+        "The book answered every question, and no answer was marked down."
     } else {
-        "Questions that the book could not answer or whose answer was marked down; those that ask the same \
-         stand together. The nearest section is where an answer might belong."
+        "Questions that the book could not answer or whose answer was marked down, grouped by similarity. \
+         The nearest section is where an answer might belong."
     };
     let shown = several.iter().take(GAPS).enumerate();
     let shown: String = shown.map(|(rank, gap)| gap_details(asked, gap, rank < OPEN)).collect();
@@ -43,7 +43,7 @@ pub(super) fn unanswered(asked: &[Asked]) -> String {
     page
 }
 
-/// Answers that did not help, and what else readers wrote.
+/// Answers that were marked down, and other comments of users.
 pub(super) fn marked_down(report: &Report) -> String {
     let chosen = |down: bool, with_comment: bool| -> Vec<&Asked> {
         let wanted = |asked: &&Asked| {
@@ -54,7 +54,7 @@ pub(super) fn marked_down(report: &Report) -> String {
     let names = Names::new(report.sections);
     let mut page = "<h2>Answers marked down</h2>\n".to_owned();
     if report.asked.iter().all(|asked| asked.rating != Some(false)) {
-        page += "<p class=\"quiet\">Nobody marked an answer down.</p>\n";
+        page += "<p class=\"quiet\">No answer was marked down.</p>\n";
     }
     let lists = [
         (chosen(true, true), "Marked down with a comment", true),
@@ -68,7 +68,7 @@ pub(super) fn marked_down(report: &Report) -> String {
     page
 }
 
-/// Questions asked in the same words, but for case and punctuation.
+/// Questions that were asked repeatedly, ignoring case and punctuation.
 pub(super) fn most_asked(asked: &[Asked]) -> String {
     let mut repeats = repeats(asked, 0..asked.len());
     repeats.retain(|(_, numbers)| numbers.len() > 1);
@@ -90,7 +90,7 @@ pub(super) fn most_asked(asked: &[Asked]) -> String {
     format!("<h2>Most asked questions</h2>\n{list}")
 }
 
-/// The turns a reader waited for longest.
+/// The slowest turns.
 pub(super) fn slowest(asked: &[Asked]) -> String {
     let mut slow: Vec<&Asked> = asked.iter().filter(|asked| asked.milliseconds.is_finite()).collect();
     slow.sort_by(|a, b| {
@@ -152,13 +152,13 @@ fn lone_item(asked: &[Asked], gap: &Gap) -> String {
     format!("<li>{question}{}{}</li>\n", nearest.unwrap_or_default(), comment(asked))
 }
 
-/// A question and, in small print, what is known of it.
+/// A question with its details in small print.
 fn with_facts(question: &str, facts: &[String]) -> String {
     let facts: Vec<String> = facts.iter().map(|fact| escape(fact)).collect();
     format!("<bdi>{}</bdi><br>\n<span class=\"quiet\">{}</span>", escape(question), facts.join(" · "))
 }
 
-/// When one or several turns were and what became of them; they are in the order of time.
+/// When the turns took place and their outcome; `turns` is sorted by time.
 fn when_and_how(turns: &[&Asked]) -> [String; 2] {
     let (first, last) = (&turns[0].at, &turns[turns.len() - 1].at);
     let when = match turns.len() {
@@ -178,7 +178,7 @@ fn when_and_how(turns: &[&Asked]) -> [String; 2] {
             some => how += &format!(", {} {name}", thousands(some as u64)),
         }
     }
-    // The last tells of the book as it is now.
+    // The last turn is closest to the current state of the book.
     let relevance = turns[turns.len() - 1].relevance;
     if relevance.is_finite() {
         how += &format!(" · relevance {relevance:.2}");
@@ -186,7 +186,7 @@ fn when_and_how(turns: &[&Asked]) -> [String; 2] {
     [when, how]
 }
 
-/// What the reader wrote, if anything.
+/// The user's comment, if there is one.
 fn comment(asked: &Asked) -> String {
     match asked.comment.as_deref().map(str::trim) {
         None | Some("") => String::new(),

@@ -1,6 +1,6 @@
-//! Which sections of the book answers rest on, and which none does.
+//! Which sections of the book are cited in answers, and which never are.
 //!
-//! Invariant: a section of the book is either cited or listed as never cited.
+//! Invariant: every section of the book is either cited or listed as never cited.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -11,7 +11,7 @@ use crate::plot::{self, Axis, Bars, Caption};
 /// How many of the most cited sections are drawn, and how many are listed.
 const DRAWN: usize = 12;
 const LISTED: usize = 30;
-/// As many never cited sections are shown without folding them up.
+/// Up to this many sections that are never cited, the list is shown unfolded.
 const SHORT: usize = 12;
 
 /// The sections that answers cite most, as bars and as links.
@@ -41,7 +41,7 @@ pub(super) fn most_cited(report: &Report) -> String {
     let list = format!("<ol>\n{}</ol>\n{}", items.collect::<String>(), left_out(cited.len(), LISTED));
     format!(
         "<h2>Cited sections</h2>\n{chart}{}",
-        folded(false, "These and more, with links and thumbs", &list)
+        folded(false, "These and more, with links and ratings", &list)
     )
 }
 
@@ -50,7 +50,8 @@ pub(super) fn never_cited(report: &Report) -> String {
     let missing = uncited(report);
     let head = "<h2>Sections never cited</h2>\n";
     if report.sections.is_empty() || missing.is_empty() {
-        let told = if report.sections.is_empty() { "The book has no sections." } else { "All were cited." };
+        let told =
+            if report.sections.is_empty() { "The book has no sections." } else { "All sections were cited." };
         return format!("{head}<p class=\"quiet\">{told}</p>\n");
     }
     let mut sizes: HashMap<&str, usize> = HashMap::new();
@@ -69,7 +70,7 @@ pub(super) fn never_cited(report: &Report) -> String {
             Some(all) if *all > sections.len() => {
                 format!("{} of {}", sections.len(), counted(*all, "section"))
             }
-            _ => "nothing of the page".to_owned(),
+            _ => "the whole page".to_owned(),
         };
         let item = |section: &&Section| {
             let heading = section.breadcrumb.split_once(" > ").map_or(title, |(_, heading)| heading);
@@ -85,21 +86,21 @@ pub(super) fn never_cited(report: &Report) -> String {
         counted(pages.len(), "page")
     );
     let list = format!("<dl>\n{}</dl>\n", groups.collect::<String>());
-    let told = "Nobody asked about them, or the tutor does not find them.";
+    let told = "No user asked about these sections, or search does not find them.";
     format!("{head}<p class=\"quiet\">{told}</p>\n{}", folded(missing.len() <= SHORT, &summary, &list))
 }
 
-/// Breadcrumbs by address.
+/// Breadcrumbs by URL.
 pub(super) struct Names<'a>(HashMap<&'a str, &'a str>);
 
 impl<'a> Names<'a> {
-    /// Where several sections have the same address, it is that of the first.
+    /// If several sections have the same URL, the first one gives the name.
     pub(super) fn new(sections: &'a [Section]) -> Self {
         let named = sections.iter().rev().map(|section| (section.url.as_str(), section.breadcrumb.as_str()));
         Self(named.collect())
     }
 
-    /// The breadcrumb, or the address itself where the book has no such section.
+    /// The breadcrumb, or the URL itself if the book has no such section.
     pub(super) fn of<'b>(&self, url: &'b str) -> &'b str
     where
         'a: 'b,
@@ -112,7 +113,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// A section with the answers that cite it.
+/// A section and how often it was cited.
 #[derive(Debug, PartialEq)]
 struct Cited<'a> {
     url: &'a str,
@@ -121,7 +122,7 @@ struct Cited<'a> {
     downs: usize,
 }
 
-/// The most cited first. An answer that cites a section twice counts once.
+/// The cited sections, most cited first. An answer that cites a section twice counts once.
 fn cited(asked: &[Asked]) -> Vec<Cited<'_>> {
     let mut sections: BTreeMap<&str, Cited> = BTreeMap::new();
     for asked in asked {
@@ -137,19 +138,19 @@ fn cited(asked: &[Asked]) -> Vec<Cited<'_>> {
     sections
 }
 
-/// In the order of the book.
+/// The sections that are never cited, in the order of the book.
 fn uncited<'a>(report: &Report<'a>) -> Vec<&'a Section> {
     let cited: HashSet<&str> =
         report.asked.iter().flat_map(|asked| &asked.cited).map(String::as_str).collect();
     report.sections.iter().filter(|section| !cited.contains(section.url.as_str())).collect()
 }
 
-/// The address without its anchor.
+/// The URL without its anchor.
 fn page(url: &str) -> &str {
     url.split('#').next().unwrap_or(url)
 }
 
-/// The last heading, with its page where another bar has the same.
+/// The last heading, with its page if another bar has the same heading.
 fn label(breadcrumb: &str, all: &[&str]) -> String {
     let last = |breadcrumb: &str| breadcrumb.rsplit(" > ").next().unwrap_or_default().to_owned();
     let heading = last(breadcrumb);
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_never_cited_are_all_others() {
+    fn every_section_is_cited_or_never_cited() {
         let book = book();
         for cited in [&[][..], &[0], &[1, 3], &[0, 1, 2, 3]] {
             let urls: Vec<&str> = cited.iter().map(|number| book[*number].url.as_str()).collect();
@@ -214,12 +215,12 @@ mod tests {
     }
 
     #[test]
-    fn the_never_cited_stand_page_by_page() {
+    fn sections_never_cited_are_grouped_by_page() {
         let (asked, book) = ([citing(&["https://b.org/nodes"], None)], book());
         let list = never_cited(&report(&asked, &book));
         assert!(list.contains("<summary>3 of 4 sections, on 2 pages</summary>"), "{list}");
         assert!(list.contains("Nodes</bdi></a> · 1 of 2 sections</dt>"));
-        assert!(list.contains("Topics</bdi></a> · nothing of the page</dt>"));
+        assert!(list.contains("Topics</bdi></a> · the whole page</dt>"));
         assert!(list.contains("<li><a href=\"https://b.org/nodes#names\"><bdi>Names</bdi></a></li>"));
         assert!(list.contains("open") && !list.contains("<li><a href=\"https://b.org/nodes\">"));
         let many: Vec<Section> = (0..40).map(|number| section("Page", &format!("p#{number}"))).collect();
@@ -228,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn bars_of_the_same_heading_name_their_page() {
+    fn bars_with_the_same_heading_show_their_page() {
         let all = ["Nodes > Names", "Topics > Names", "Topics > Types"];
         let labels = all.map(|breadcrumb| label(breadcrumb, &all));
         assert_eq!(labels, ["Names (Nodes)", "Names (Topics)", "Types"]);
     }
 
     #[test]
-    fn a_section_that_left_the_book_is_shown_by_its_address() {
+    fn a_section_that_is_no_longer_in_the_book_is_shown_by_its_url() {
         let (asked, book) = ([citing(&["https://b.org/gone"], Some(true))], book());
         let list = most_cited(&report(&asked, &book));
         assert!(list.contains("<bdi>https://b.org/gone</bdi></a>"), "{list}");

@@ -1,4 +1,4 @@
-//! The settings of answers: the agent, the model, the conversations.
+//! Settings for answering: the agent, the model and the conversations.
 
 use std::time::Duration;
 
@@ -12,38 +12,38 @@ use serde::{Deserialize, Serialize};
 use super::{Settings, out_of_range};
 use crate::exit::{Exit, Failure};
 
-/// The model used when a key is set and no model is named.
+/// The model used if a key is set but no model.
 const DEFAULT_MODEL: &str = "gpt-4o-mini";
 
 /// `[agent]`
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Agent {
-    /// Messages shown to the model.
+    /// The number of earlier messages sent to the model.
     pub max_history: usize,
-    /// Tokens sent to the model at most, its answer included.
+    /// The context window of the model in tokens, including its answer.
     pub context_tokens: usize,
-    /// Rounds of tool calls.
+    /// The maximum number of tool call rounds.
     pub max_tool_rounds: usize,
     /// The model's temperature.
     pub temperature: f32,
-    /// The most tokens of an answer; 0 leaves it to the model.
+    /// The maximum number of tokens in an answer; 0 for the model's own limit.
     pub max_output_tokens: u32,
-    /// The time a whole answer may take.
+    /// The time limit for an answer that is sent as a whole.
     pub deadline_seconds: f64,
-    /// The time an answer may take that is streamed.
+    /// The time limit for a streamed answer.
     pub stream_deadline_seconds: f64,
     /// What happens to unsupported sentences.
     pub verify: Verify,
-    /// How citations look.
+    /// How citations are rendered.
     pub citation_style: CitationStyle,
-    /// How passages reach the model.
+    /// How the model gets passages.
     pub retrieval_mode: RetrievalMode,
-    /// Who makes a follow-up stand alone.
+    /// How follow-up questions are rewritten.
     pub rewrite: Rewrite,
-    /// What the tool is called.
+    /// The name of the retrieval tool.
     pub tool_name: String,
-    /// Answers kept in memory for when they are asked for again; 0 keeps none.
+    /// The size of the in-memory answer cache; 0 disables it.
     pub cached_answers: usize,
 }
 
@@ -69,7 +69,7 @@ impl Default for Agent {
 }
 
 impl Agent {
-    /// As the agent wants it.
+    /// The settings of the agent.
     pub fn settings(&self) -> agent::Settings {
         agent::Settings {
             max_history: self.max_history,
@@ -88,7 +88,7 @@ impl Agent {
         }
     }
 
-    /// The ranges of the contract.
+    /// Checks the documented ranges.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if !(1..=100).contains(&self.max_history) {
             return Err(out_of_range("agent.max_history", "1 and 100", self.max_history));
@@ -117,8 +117,10 @@ impl Agent {
         if self.tool_name.is_empty()
             || !self.tool_name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
         {
-            let message =
-                format!("agent.tool_name may only have letters, digits, _ and -, got `{}`", self.tool_name);
+            let message = format!(
+                "agent.tool_name may only contain letters, digits, _ and -, got `{}`",
+                self.tool_name
+            );
             return Err(Failure::new(Exit::NotConfigured, message));
         }
         Ok(())
@@ -129,30 +131,30 @@ impl Agent {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Generator {
-    /// Who writes answers.
+    /// Whether a model writes answers.
     pub kind: GeneratorKind,
     /// `openai`, `anthropic`, `gemini`, `cohere`, `ollama` …
     pub provider: Option<String>,
     /// The model's name.
     pub model: Option<String>,
-    /// Another address.
+    /// The base URL, if it is not the provider's.
     pub base_url: Option<String>,
-    /// The key; never printed.
+    /// The API key; never printed.
     pub api_key: Option<SecretString>,
-    /// How often a call is tried.
+    /// The maximum number of attempts per call.
     pub attempts: Option<u32>,
 }
 
-/// Who writes answers.
+/// Whether a model writes answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GeneratorKind {
-    /// A model as soon as one is configured.
+    /// Use a model if one is configured.
     #[default]
     Auto,
-    /// Never a model.
+    /// Never use a model.
     Extractive,
-    /// Always a model.
+    /// Always use a model.
     Model,
 }
 
@@ -160,30 +162,35 @@ pub enum GeneratorKind {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sessions {
-    /// Where conversations are kept.
+    /// Where conversations are stored.
     pub kind: SessionsKind,
     /// The PostgreSQL database, with user and password; never printed.
     pub url: Option<SecretString>,
+    /// Conversations are deleted this many days after their last use; 0 keeps them.
+    pub retention_days: u32,
 }
 
+/// A hundred years.
+const LONGEST_RETENTION: u32 = 36_500;
+
 impl Sessions {
-    /// Takes the address that other programs use when there is none of our own.
+    /// Falls back to `DATABASE_URL` if the URL is not set.
     pub(super) fn or_database_url(&mut self) {
         let set = |url: &SecretString| !url.expose_secret().trim().is_empty();
         let other = || std::env::var(DATABASE_URL).ok().map(SecretString::from);
         self.url = self.url.take().filter(set).or_else(other).filter(set);
     }
 
-    /// The PostgreSQL database that is configured.
+    /// The configured PostgreSQL database.
     pub fn address(&self) -> Result<Address, Failure> {
         let Some(url) = &self.url else {
-            let message = "PostgreSQL is to keep the conversations, but sessions.url is not set";
+            let message = "PostgreSQL is selected for conversations, but sessions.url is not set";
             return Err(Failure::new(Exit::NotConfigured, message)
                 .hint(format!("set DOCENT_SESSIONS__URL or {DATABASE_URL} to {EXAMPLE_URL}")));
         };
         Address::parse(url).map_err(|reason| {
             Failure::new(Exit::NotConfigured, format!("sessions.url: {reason}"))
-                .hint(format!("it looks like {EXAMPLE_URL}"))
+                .hint(format!("the URL must look like {EXAMPLE_URL}"))
         })
     }
 
@@ -191,30 +198,33 @@ impl Sessions {
         if self.kind == SessionsKind::Postgres {
             self.address()?;
         }
+        if self.retention_days > LONGEST_RETENTION {
+            return Err(out_of_range("sessions.retention_days", "0 and 36500", self.retention_days));
+        }
         Ok(())
     }
 }
 
-/// The variable that other programs find their database by.
+/// The variable that many programs use for their database.
 const DATABASE_URL: &str = "DATABASE_URL";
 
 const EXAMPLE_URL: &str = "postgres://user:password@host/database";
 
-/// Where conversations are kept.
+/// Where conversations are stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionsKind {
-    /// In a file of the data folder.
+    /// In a file in the data folder.
     #[default]
     Sqlite,
-    /// In a database that several servers may share.
+    /// In a database that several servers can share.
     Postgres,
-    /// Nowhere: they go with the program.
+    /// In memory only; lost on exit.
     Memory,
 }
 
 impl Settings {
-    /// The model to use; none when answers are extractive.
+    /// The model to use; `None` if answers are extractive.
     pub fn remote_model(&self) -> Option<RemoteSettings> {
         let (generator, openai) = (&self.generator, &self.openai);
         let configured = openai.api_key.is_some()
@@ -228,24 +238,24 @@ impl Settings {
             GeneratorKind::Auto if !configured => return None,
             _ => {}
         }
-        // OpenAI's own variables are for OpenAI, not for another provider that was named.
+        // `OPENAI_*` variables apply to OpenAI only, not to another configured provider.
         let is_openai = generator.provider.as_deref().is_none_or(|provider| provider == "openai");
         let or_openai = |own: &Option<String>, openai: &Option<String>| {
             own.clone().or_else(|| openai.clone().filter(|_| is_openai))
         };
         let model = or_openai(&generator.model, &openai.model).unwrap_or_else(|| DEFAULT_MODEL.to_owned());
         let mut remote = RemoteSettings::new(model);
-        // Without this, a model called after another provider would be sent OpenAI's key.
+        // Otherwise a model named after another provider would send OpenAI's key to that provider.
         let openai_key = generator.api_key.is_none() && openai.api_key.is_some();
         remote.provider = generator.provider.clone().or_else(|| openai_key.then(|| "openai".to_owned()));
         remote.base_url = or_openai(&generator.base_url, &openai.base_url);
         remote.api_key = generator.api_key.clone().or_else(|| openai.api_key.clone().filter(|_| is_openai));
         remote.policy.attempts = generator.attempts.unwrap_or(remote.policy.attempts);
-        // Whoever gives an answer more time means the model.
-        let patience = Duration::from_secs_f64(self.agent.deadline_seconds);
-        remote.start_timeout = remote.start_timeout.max(patience);
-        remote.idle_timeout = remote.idle_timeout.max(patience.mul_f64(0.8));
-        remote.policy.attempt_timeout = remote.policy.attempt_timeout.max(patience.mul_f64(0.8));
+        // A longer deadline for answers is meant for slow models, so raise the model's timeouts, too.
+        let deadline = Duration::from_secs_f64(self.agent.deadline_seconds);
+        remote.start_timeout = remote.start_timeout.max(deadline);
+        remote.idle_timeout = remote.idle_timeout.max(deadline.mul_f64(0.8));
+        remote.policy.attempt_timeout = remote.policy.attempt_timeout.max(deadline.mul_f64(0.8));
         Some(remote)
     }
 }
@@ -255,7 +265,7 @@ mod tests {
     use super::*;
     use crate::settings::Service;
 
-    /// OpenAI's key, and perhaps a model of its or another provider.
+    /// Settings with OpenAI's key and, optionally, a model and a provider.
     fn with_key(model: Option<&str>, provider: Option<&str>) -> RemoteSettings {
         let openai = Service {
             api_key: Some("sk-test".into()),
@@ -272,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_key_the_model_is_the_one_named_or_the_default() {
+    fn with_a_key_the_configured_or_the_default_model_is_used() {
         let remote = with_key(None, None);
         assert_eq!((remote.model.as_str(), remote.provider.as_deref()), ("gpt-4o-mini", Some("openai")));
         assert!(remote.api_key.is_some());
@@ -280,21 +290,21 @@ mod tests {
     }
 
     #[test]
-    fn openais_settings_are_not_for_another_provider() {
+    fn openai_settings_do_not_apply_to_another_provider() {
         let remote = with_key(Some("gpt-4"), Some("anthropic"));
         assert_eq!(remote.provider.as_deref(), Some("anthropic"));
         assert!(remote.api_key.is_none() && remote.model != "gpt-4");
     }
 
     #[test]
-    fn extractive_is_never_a_model() {
+    fn extractive_never_uses_a_model() {
         let openai = Service { api_key: Some("sk-test".into()), ..Service::default() };
         let generator = Generator { kind: GeneratorKind::Extractive, ..Generator::default() };
         assert!(Settings { openai, generator, ..Settings::default() }.remote_model().is_none());
     }
 
     #[test]
-    fn the_defaults_are_the_contracts() {
+    fn the_defaults_match_the_contract() {
         let settings = Settings::default();
         assert!(settings.check().is_ok());
         let (retrieval, agent) = (&settings.retrieval, &settings.agent);
@@ -307,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_an_answer_can_be_left_to_the_model() {
+    fn zero_output_tokens_means_the_models_own_limit() {
         assert_eq!(Agent::default().settings().max_output_tokens, Some(1000));
         assert_eq!(Agent { max_output_tokens: 0, ..Agent::default() }.settings().max_output_tokens, None);
     }

@@ -1,4 +1,4 @@
-//! The settings of vectors and of rankings: who makes them, who puts them in order.
+//! Settings for the embedder, the reranker and the reader.
 
 use std::path::PathBuf;
 
@@ -15,23 +15,23 @@ use crate::exit::{Exit, Failure};
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Embedder {
-    /// Which one; the model inside the program, unless another system's vectors want another.
+    /// Which embedder; by default the bundled model, or the one that fits the vectors of another system's collection.
     pub kind: Option<EmbedderKind>,
-    /// The model of a provider.
+    /// The provider's model.
     pub model: Option<String>,
-    /// Another address.
+    /// The base URL, if it is not the provider's.
     pub base_url: Option<String>,
-    /// The key, if it is not the provider's own variable; never printed.
+    /// The API key, if it is not in the provider's variable; never printed.
     pub api_key: Option<SecretString>,
-    /// The width to ask for, of models that offer several.
+    /// The requested width, for models that offer several.
     pub dimensions: Option<usize>,
-    /// The most texts of one call.
+    /// The maximum number of texts per call.
     pub batch_size: Option<usize>,
-    /// How often a call is tried.
+    /// The maximum number of attempts per call.
     pub attempts: Option<u32>,
-    /// The words before questions, instead of those the model is known to want.
+    /// The prefix of questions; overrides the known prefix of the model.
     pub query_prefix: Option<String>,
-    /// The words before passages.
+    /// The prefix of passages; overrides the known prefix of the model.
     pub passage_prefix: Option<String>,
     /// The folder of an `onnx` model.
     pub folder: Option<PathBuf>,
@@ -41,18 +41,18 @@ pub struct Embedder {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EmbedderKind {
-    /// The model inside the program.
+    /// The bundled model.
     #[default]
     Local,
     /// Cohere.
     Cohere,
-    /// OpenAI, and what speaks like it.
+    /// OpenAI, or a compatible API.
     OpenAi,
     /// Ollama.
     Ollama,
-    /// A sentence model in a folder.
+    /// A sentence embedding model in a folder.
     Onnx,
-    /// Keywords only.
+    /// No embedder: search by keywords only.
     None,
 }
 
@@ -60,17 +60,17 @@ pub enum EmbedderKind {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reranker {
-    /// Which one.
+    /// Which reranker.
     pub kind: RerankerKind,
-    /// The model of a provider.
+    /// The provider's model.
     pub model: String,
-    /// Another address.
+    /// The base URL, if it is not the provider's.
     pub base_url: Option<String>,
-    /// The key, if it is not COHERE_API_KEY; never printed.
+    /// The API key, if it is not in `COHERE_API_KEY`; never printed.
     pub api_key: Option<SecretString>,
     /// The folder of an `onnx` model.
     pub folder: Option<PathBuf>,
-    /// How many of the best it sees.
+    /// The number of top passages that are reranked.
     pub candidates: usize,
 }
 
@@ -78,13 +78,32 @@ pub struct Reranker {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RerankerKind {
-    /// None: the fused ranking stands.
+    /// No reranker: the fused ranking is used as it is.
     #[default]
     None,
-    /// Cohere, and what speaks like it.
+    /// Cohere, or a compatible API.
     Cohere,
     /// A cross-encoder in a folder.
     Onnx,
+}
+
+/// `[reader]`
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reader {
+    /// Which reader.
+    pub kind: ReaderKind,
+}
+
+/// Which reader.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReaderKind {
+    /// The bundled model, for English only.
+    #[default]
+    Local,
+    /// No reader: only keywords and vectors decide.
+    None,
 }
 
 impl Default for Reranker {
@@ -115,7 +134,7 @@ impl Reranker {
 }
 
 impl Embedder {
-    /// Which one, when nothing else decides.
+    /// The configured kind, or the default.
     pub fn kind(&self) -> EmbedderKind {
         self.kind.unwrap_or_default()
     }
@@ -140,8 +159,8 @@ impl Embedder {
 }
 
 impl Settings {
-    /// The same settings with the embedder whose vectors these are, as far as their width tells.
-    /// Whatever is configured wins, and is checked when it is used.
+    /// The same settings with the embedder that made `vectors`, guessed from their width. A configured embedder
+    /// wins; whether it fits is checked when it is used.
     pub fn fitting(&self, vectors: &EmbedderId) -> Result<Self, Failure> {
         let mut settings = self.clone();
         if self.embedder.kind.is_some() || !vectors.is_unknown() {
@@ -157,10 +176,10 @@ impl Settings {
             }
             width => {
                 let message = format!(
-                    "the collection holds vectors of width {width}, and it does not say what made them"
+                    "the collection contains vectors of width {width} but does not say which embedder made them"
                 );
                 return Err(Failure::new(Exit::NotConfigured, message)
-                    .hint("set embedder.kind and embedder.model to the embedder that did"));
+                    .hint("set embedder.kind and embedder.model to the embedder that made the vectors"));
             }
         };
         settings.embedder.kind = Some(kind);
@@ -168,19 +187,20 @@ impl Settings {
         if let Some(variable) = missing {
             let maker = settings.remote_embedder().map(|remote| remote.model).unwrap_or_default();
             let message = format!(
-                "the collection holds vectors of width {}, as {maker} makes them, but {variable} is not set",
+                "the collection contains vectors of width {}, probably from {maker}, but {variable} is not set",
                 vectors.width
             );
-            return Err(Failure::new(Exit::NotConfigured, message)
-                .hint(format!("set {variable}, or set embedder.kind to what made the vectors")));
+            return Err(Failure::new(Exit::NotConfigured, message).hint(format!(
+                "set {variable}, or set embedder.kind to the embedder that made the vectors"
+            )));
         }
         Ok(settings)
     }
 
-    /// The embedder behind an API; none when it is on this machine or there is none.
+    /// The settings of a remote embedder; `None` if the embedder is local or disabled.
     pub fn remote_embedder(&self) -> Option<RemoteEmbedderSettings> {
         let (embedder, openai, cohere) = (&self.embedder, &self.openai, &self.cohere);
-        // OPENAI_MODEL writes answers; COHERE_MODEL is the model that embeds.
+        // OPENAI_MODEL is the model that writes answers; COHERE_MODEL is the embedder.
         let (protocol, model, base_url, key) = match embedder.kind() {
             EmbedderKind::Cohere => {
                 let model = cohere.model.as_deref().unwrap_or("embed-multilingual-v3.0");
@@ -199,13 +219,13 @@ impl Settings {
         remote.batch_size = embedder.batch_size;
         remote.query_prefix.clone_from(&embedder.query_prefix);
         remote.passage_prefix.clone_from(&embedder.passage_prefix);
-        for patience in [&mut remote.questions, &mut remote.passages] {
-            patience.policy.attempts = embedder.attempts.unwrap_or(patience.policy.attempts);
+        for call_policy in [&mut remote.questions, &mut remote.passages] {
+            call_policy.policy.attempts = embedder.attempts.unwrap_or(call_policy.policy.attempts);
         }
         Some(remote)
     }
 
-    /// Cohere's reranker, as it is configured.
+    /// The settings of Cohere's reranker.
     pub fn cohere_reranker(&self) -> CohereRerankerSettings {
         let mut remote = CohereRerankerSettings::new(&self.reranker.model);
         remote.base_url = self.reranker.base_url.clone().or_else(|| self.cohere.base_url.clone());
@@ -234,15 +254,15 @@ mod tests {
     }
 
     #[test]
-    fn the_variables_of_the_specifications_are_for_their_providers() {
+    fn variables_apply_to_their_own_provider_only() {
         let cohere = remote(EmbedderKind::Cohere).remote_embedder().unwrap();
         assert_eq!(cohere.model, "embed-english-v3.0");
         assert_eq!(cohere.base_url.as_deref(), Some("http://cohere"));
         let openai = remote(EmbedderKind::OpenAi).remote_embedder().unwrap();
-        assert_eq!(openai.model, "text-embedding-3-small", "OPENAI_MODEL is no embedder");
+        assert_eq!(openai.model, "text-embedding-3-small", "OPENAI_MODEL is not an embedder");
         assert_eq!(openai.base_url.as_deref(), Some("http://openai"));
         let ollama = remote(EmbedderKind::Ollama).remote_embedder().unwrap();
-        assert!(ollama.api_key.is_none() && ollama.base_url.is_none(), "other providers' keys stay home");
+        assert!(ollama.api_key.is_none() && ollama.base_url.is_none(), "other providers' keys are not used");
     }
 
     #[test]
@@ -255,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_alone_changes_nothing() {
+    fn a_key_alone_does_not_enable_a_remote_embedder() {
         assert!(remote(EmbedderKind::Local).remote_embedder().is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Where the index is: in the data folder, or on a Qdrant server.
+//! Settings for the index: embedded in the data folder, or on a Qdrant server.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::{Settings, out_of_range};
 use crate::exit::{Exit, Failure};
 
-/// The alias new books get when nothing is configured.
+/// The default alias of collections that Docent creates.
 const COLLECTION: &str = "docent";
 
 /// `[index]`
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Index {
-    /// Which one; Qdrant as soon as its address is known.
+    /// Which index; by default Qdrant if its URL is set, else the embedded one.
     pub kind: Option<IndexKind>,
 }
 
@@ -24,9 +24,9 @@ pub struct Index {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum IndexKind {
-    /// In the data folder.
+    /// Files in the data folder.
     Embedded,
-    /// On a server.
+    /// A Qdrant server.
     Qdrant,
 }
 
@@ -34,25 +34,25 @@ pub enum IndexKind {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Qdrant {
-    /// The address.
+    /// The URL of the server.
     pub url: Option<String>,
-    /// The key; never printed.
+    /// The API key; never printed.
     pub api_key: Option<SecretString>,
-    /// The collection of another system, or the alias of Docent's own.
+    /// The collection of another system, or the alias of Docent's own collection.
     pub collection_name: Option<String>,
-    /// The vector to search, where a collection has several.
+    /// The vector to search, for collections with several.
     pub vector: Option<String>,
-    /// Which fields of another system's points play which role.
+    /// The payload fields of another system's points: which holds the text, the URL and so on.
     pub fields: Fields,
-    /// Parts a new collection is split into.
+    /// The number of shards of a new collection.
     pub shards: Option<u32>,
-    /// Copies of each part.
+    /// The number of copies of each shard.
     pub replicas: Option<u32>,
-    /// How vectors are made smaller for the first look.
+    /// How vectors are quantized for the first pass of a search.
     pub quantization: Quantization,
-    /// Whether full vectors and texts stay on the disk.
+    /// Whether full vectors and texts are kept on disk instead of in memory.
     pub on_disk: bool,
-    /// The longest a call may take, in seconds.
+    /// The timeout of a call, in seconds.
     pub timeout: Option<f64>,
 }
 
@@ -66,7 +66,7 @@ impl Settings {
         }
     }
 
-    /// How to use Qdrant.
+    /// The settings of the Qdrant index.
     pub fn qdrant(&self) -> Result<qdrant::Settings, Failure> {
         let configured = &self.qdrant;
         let Some(url) = configured.url.as_ref().filter(|url| !url.trim().is_empty()) else {

@@ -1,4 +1,4 @@
-//! The settings of the server.
+//! Settings for the server.
 
 use std::time::Duration;
 
@@ -13,64 +13,71 @@ use crate::exit::{Exit, Failure};
 pub struct Serve {
     /// The address to listen on.
     pub listen: String,
-    /// Where readers reach the server, for links to pages that are published nowhere else:
+    /// The URL at which users reach the server, for links to pages that are not published elsewhere:
     /// `https://docent.example.org`.
     pub public_url: Option<String>,
-    /// Names the server is reached by from outside, for MCP: `docs.example.org`.
+    /// Host names of the server in addition to that of `public_url`: `docent.example.org`, or `*` for any. Requests
+    /// for other names are rejected; IP addresses and `localhost` are always allowed.
     pub hosts: Vec<String>,
-    /// What the book is called on the page.
+    /// The title of the book on the chat page.
     pub title: Option<String>,
-    /// Sites whose pages may use the widget: `https://docs.example.org`, or `*` for all.
+    /// Origins whose pages may use the widget: `https://docs.example.org`, or `*` for any.
     pub cors_origins: Vec<String>,
-    /// Who may use it; without keys everybody may read, and this machine may administrate.
+    /// API keys; without any, everyone may ask and nobody has admin rights.
     pub keys: Vec<Key>,
-    /// Questions and searches a minute, for each key or address; 0 is without limit.
+    /// Whether users may ask without a key even though there are keys; admin rights still need one.
+    pub public: bool,
+    /// Questions, searches and pages per minute for each API key or IP address; 0 for no limit.
     pub requests_per_minute: u32,
-    /// Whether a proxy in front names the reader in `X-Forwarded-For`.
+    /// Whether a reverse proxy sets the client's address in `X-Forwarded-For`.
     pub trust_proxy: bool,
-    /// Answers written at once.
+    /// The number of turns that may run at the same time.
     pub concurrent_turns: usize,
-    /// Questions that wait for their turn; more are turned away.
+    /// The number of questions that may wait for a permit; more are rejected.
     pub queue: usize,
-    /// Seconds a question waits at most.
+    /// The maximum waiting time of a question, in seconds.
     pub queue_seconds: f64,
-    /// The longest request body, in bytes.
+    /// Open connections per IP address; 0 for no limit. Not applied behind a trusted proxy.
+    pub connections_per_address: usize,
+    /// The time limit for receiving the headers of a request, and again for its body, in seconds.
+    pub request_seconds: f64,
+    /// The maximum size of a request body, in bytes.
     pub body_limit: usize,
-    /// Tokens a day for the model; after that answers are extractive. 0 is without limit.
+    /// The model's tokens per day; once used up, answers are extractive. 0 for no limit.
     pub daily_tokens: u64,
-    /// Days turns are kept for the owner's report; 0 keeps none.
+    /// The number of days to keep the turn log; 0 disables it.
     pub retention_days: u32,
-    /// How often the book's sources are read again: `30m`, `6h`, `1d`; never without it.
+    /// The interval at which the sources are ingested again: `30m`, `6h`, `1d`; never if not set.
     pub every: Option<String>,
-    /// How log lines look.
+    /// The format of log lines.
     pub log_format: LogFormat,
 }
 
-/// A key that readers or programs show.
+/// An API key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
-    /// Who has it, for logs and limits.
+    /// Its name, for logs and rate limits.
     pub name: String,
-    /// SHA-256 of the key, in hexadecimal; `docent key NAME` makes one.
+    /// SHA-256 of the key, in hexadecimal; `docent key NAME` prints it.
     pub sha256: String,
-    /// What it may do.
+    /// What it allows.
     #[serde(default)]
     pub rights: Rights,
 }
 
-/// What a key may do.
+/// What a key allows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rights {
-    /// Ask, search, and use conversations whose id is known.
+    /// Ask, search, and have conversations.
     #[default]
     Read,
-    /// Also list conversations and see metrics.
+    /// Also list, read and delete all conversations, and read metrics.
     Admin,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -90,11 +97,14 @@ impl Default for Serve {
             title: None,
             cors_origins: Vec::new(),
             keys: Vec::new(),
+            public: false,
             requests_per_minute: 120,
             trust_proxy: false,
             concurrent_turns: 64,
             queue: 4,
             queue_seconds: 0.5,
+            connections_per_address: 256,
+            request_seconds: 15.0,
             body_limit: 64 * 1024,
             daily_tokens: 0,
             retention_days: 90,
@@ -106,11 +116,18 @@ impl Default for Serve {
 
 impl Serve {
     pub(super) fn check(&self) -> Result<(), Failure> {
+        if !is_address(&self.listen) {
+            let message = format!("serve.listen: invalid address `{}`", self.listen);
+            return Err(Failure::new(Exit::NotConfigured, message).hint(ADDRESS_HINT));
+        }
         if !(1..=10_000).contains(&self.concurrent_turns) {
             return Err(out_of_range("serve.concurrent_turns", "1 and 10000", self.concurrent_turns));
         }
         if !(0.0..=600.0).contains(&self.queue_seconds) {
             return Err(out_of_range("serve.queue_seconds", "0 and 600", self.queue_seconds));
+        }
+        if !(0.1..=3600.0).contains(&self.request_seconds) {
+            return Err(out_of_range("serve.request_seconds", "0.1 and 3600", self.request_seconds));
         }
         if !(1024..=100 * 1024 * 1024).contains(&self.body_limit) {
             return Err(out_of_range("serve.body_limit", "1024 and 104857600", self.body_limit));
@@ -121,9 +138,9 @@ impl Serve {
         }
         for key in &self.keys {
             if key.sha256.len() != 64 || !key.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                let message = format!("the key `{}` in serve.keys is no SHA-256 in hexadecimal", key.name);
+                let message = format!("serve.keys: `{}`: `sha256` must be 64 hex digits", key.name);
                 return Err(Failure::new(Exit::NotConfigured, message)
-                    .hint("`docent key NAME` makes a key and prints what belongs in docent.toml"));
+                    .hint("`docent key NAME` creates a key and prints the lines for docent.toml"));
             }
         }
         for origin in &self.cors_origins {
@@ -133,18 +150,27 @@ impl Serve {
                     matches!(scheme, "http" | "https") && !host.is_empty() && !host.contains('/')
                 });
             if !is_origin {
-                let message = format!("`{origin}` in serve.cors_origins is not an origin");
+                let message = format!("serve.cors_origins: invalid origin `{origin}`");
                 return Err(Failure::new(Exit::NotConfigured, message)
-                    .hint("an origin is scheme and host alone: https://docs.example.org"));
+                    .hint("an origin has a scheme and a host but no path: https://docs.example.org"));
             }
         }
         Ok(())
     }
 }
 
-/// A time between two events, as people write it: `90s`, `30m`, `6h`, `1d`.
+/// How to write an address to listen on.
+pub const ADDRESS_HINT: &str =
+    "use a host and a port: 127.0.0.1:8080, or 0.0.0.0:8080 for all network interfaces";
+
+/// Whether this is a host and a port. Does not check that the host exists.
+fn is_address(text: &str) -> bool {
+    text.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+}
+
+/// Parses an interval such as `90s`, `30m`, `6h` or `1d`.
 pub fn period(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time; write 90s, 30m, 6h or 1d");
+    let wrong = || format!("invalid interval `{text}`; use a number and a unit, such as 90s, 30m, 6h or 1d");
     let text = text.trim();
     let unit = text.chars().next_back().ok_or_else(wrong)?;
     let seconds = match unit {
@@ -166,7 +192,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_a_number_and_a_unit() {
+    fn an_address_is_a_host_and_a_port() {
+        for text in ["127.0.0.1:8080", "[::1]:80", "localhost:0"] {
+            assert!(is_address(text), "{text}");
+        }
+        for text in ["8080", "localhost", ":8080", "localhost:http", "127.0.0.1:65536", ""] {
+            assert!(!is_address(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_interval_is_a_number_and_a_unit() {
         for (text, seconds) in [("90s", 90), ("30m", 1800), ("6h", 21_600), (" 1 d", 86_400)] {
             assert_eq!(period(text), Ok(Duration::from_secs(seconds)), "{text}");
         }

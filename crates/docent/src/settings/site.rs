@@ -1,4 +1,4 @@
-//! The bounds of reading a site.
+//! Limits for crawling a site.
 
 use std::time::Duration;
 
@@ -12,31 +12,31 @@ use crate::exit::Failure;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Site {
-    /// Pages asked for.
+    /// The maximum number of pages to fetch.
     pub max_pages: usize,
-    /// Links from the start to a page.
+    /// The maximum link depth from the start page.
     pub max_depth: usize,
-    /// Bytes of one page, unpacked.
+    /// The maximum size of a page after decompression, in bytes.
     pub max_page_bytes: usize,
-    /// Bytes of all pages together.
+    /// The maximum size of all pages together, in bytes.
     pub max_site_bytes: usize,
-    /// Bytes of one sitemap, unpacked.
+    /// The maximum size of a sitemap after decompression, in bytes.
     pub max_sitemap_bytes: usize,
-    /// Redirects from an address to its page.
+    /// The maximum number of redirects per request.
     pub max_redirects: usize,
-    /// Seconds for one answer.
+    /// The timeout of a request, in seconds.
     pub timeout: f64,
-    /// Seconds for a whole site.
+    /// The time limit for a whole site, in seconds.
     pub max_seconds: f64,
-    /// The longest `Crawl-delay` that is honoured in full, in seconds.
+    /// The upper limit for `Crawl-delay`, in seconds.
     pub max_crawl_delay: f64,
-    /// Calls to one host at a time.
+    /// The maximum number of concurrent requests per host.
     pub concurrency: usize,
-    /// Calls for one page, the first included.
+    /// The maximum number of attempts per page, including the first.
     pub attempts: u32,
-    /// The longest wait before the second, in seconds.
+    /// The maximum delay before the first retry, in seconds.
     pub retry_delay: f64,
-    /// Pages in a row that fail before the site is taken to be down.
+    /// The number of consecutive failures after which the site is considered down.
     pub max_failures: usize,
 }
 
@@ -62,7 +62,7 @@ impl Default for Site {
 }
 
 impl Site {
-    /// As the reader of sites wants it.
+    /// The limits as the crawler needs them.
     pub fn limits(&self) -> Limits {
         let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         Limits {

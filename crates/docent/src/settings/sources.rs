@@ -1,8 +1,8 @@
-//! The sources of the book, as `docent.toml` lists them.
+//! The sources of the book, as listed in `docent.toml`.
 
 use std::path::Path;
 
-use docent_backends::index::parts::{SiteOptions, SourceRecord};
+use docent_backends::index::contents::{SiteOptions, SourceRecord};
 use docent_backends::source::site::is_address;
 use serde::Deserialize;
 
@@ -13,31 +13,31 @@ use crate::exit::{Exit, Failure};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// A folder, a file or an address; a path is taken from the folder of `docent.toml`.
+    /// A folder, a file or a URL. Paths are relative to the folder of `docent.toml`.
     pub location: String,
-    /// What the book is called, to be asked for by name.
+    /// The name of the book, to select it in a question.
     pub name: Option<String>,
-    /// Where it is published.
+    /// The URL at which it is published.
     pub base_url: Option<String>,
-    /// The generator's rules.
+    /// The site generator.
     pub layout: Option<String>,
-    /// Of a site, only pages that one of these patterns fits.
+    /// For sites: only crawl pages matching one of these globs.
     #[serde(default)]
     pub include: Vec<String>,
-    /// No pages that one of these fits.
+    /// For sites: skip pages matching one of these globs.
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// The most pages asked for.
+    /// For sites: the maximum number of pages to fetch.
     pub max_pages: Option<usize>,
-    /// The most links from the start to a page.
+    /// For sites: the maximum link depth from the start page.
     pub max_depth: Option<usize>,
-    /// Whether the site may be in a private network.
+    /// For sites: whether the site may be in a private network.
     #[serde(default)]
     pub allow_private: bool,
 }
 
 impl Source {
-    /// Takes a relative path from `folder`.
+    /// Resolves a relative path against `folder`.
     pub(super) fn anchor(&mut self, folder: &Path) {
         if !is_address(&self.location) {
             let path = folder.join(&self.location);
@@ -45,7 +45,7 @@ impl Source {
         }
     }
 
-    /// As an ingest wants it; what is not said here is said for all in `[book]`.
+    /// The source as an ingest needs it. Missing values are taken from `[book]`.
     pub fn record(&self, book: &Book) -> Result<SourceRecord, Failure> {
         let site = SiteOptions {
             include: self.include.clone(),
@@ -56,10 +56,12 @@ impl Source {
         };
         let site = (site != SiteOptions::default()).then_some(site);
         if site.is_some() && !is_address(&self.location) {
-            return Err(self.wrong("include, exclude, max_pages, max_depth and allow_private are for sites"));
+            return Err(
+                self.wrong("include, exclude, max_pages, max_depth and allow_private only apply to sites")
+            );
         }
         let base_url = self.base_url.clone().or_else(|| book.base_url.clone());
-        if base_url.as_ref().is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
+        if base_url.as_ref().is_some_and(|url| !is_web(url)) {
             return Err(self.wrong("base_url must start with http:// or https://"));
         }
         Ok(SourceRecord {
@@ -72,31 +74,38 @@ impl Source {
     }
 
     fn wrong(&self, what: &str) -> Failure {
-        Failure::new(Exit::NotConfigured, format!("the source {}: {what}", self.location))
+        Failure::new(Exit::NotConfigured, format!("source {}: {what}", self.location))
     }
 }
 
-/// Names tell books apart: all sources have one, or none has.
+/// Whether this is an HTTP or HTTPS URL.
+pub fn is_web(url: &str) -> bool {
+    url.starts_with("http://") || url.starts_with("https://")
+}
+
+/// Checks the list. Names tell books apart, so either all sources have one or none.
 pub(super) fn check(sources: &[Source]) -> Result<(), Failure> {
     let names: Vec<&str> = sources.iter().filter_map(|source| source.name.as_deref()).collect();
     for (number, name) in names.iter().enumerate() {
         if name.trim().is_empty() {
-            return Err(Failure::new(Exit::NotConfigured, "the name of a source is empty"));
+            return Err(Failure::new(Exit::NotConfigured, "a source has an empty name"));
         }
         if names[..number].contains(name) {
             return Err(Failure::new(Exit::NotConfigured, format!("two sources are named `{name}`"))
-                .hint("a name belongs to one book; give each source its own"));
+                .hint("give each source its own name"));
         }
     }
     if let Some(unnamed) = sources.iter().find(|source| source.name.is_none())
         && !names.is_empty()
     {
-        return Err(unnamed.wrong("it has no name, but others have").hint("name every source, or none"));
+        return Err(unnamed
+            .wrong("it has no name, but other sources do")
+            .hint("set `name` for every source, or for none"));
     }
     for source in sources {
         source.record(&Book::default())?;
         if source.location.trim().is_empty() {
-            return Err(Failure::new(Exit::NotConfigured, "the location of a source is empty"));
+            return Err(Failure::new(Exit::NotConfigured, "a source has an empty location"));
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
-//! A small book that is published on one port of this machine and served by Docent on another.
+//! A small book that is published on one local port and served by Docent on another.
 //!
-//! Invariant: what is published is what was ingested, so that a link into the book leads to the
-//! words it quotes.
+//! Invariant: what is published is what was ingested, so that a link into the book leads to the words it
+//! quotes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use docent_backends::testing::scripted_model::ScriptedModel;
 
 use crate::support::{Docent, Served};
 
-/// What the book says a node is.
+/// The book's definition of a node.
 pub const DEFINITION: &str = "A node is a participant in the ROS 2 graph: a named unit of computation that does one job and communicates with other nodes.";
 
 /// A section: anchor, heading, text.
@@ -136,29 +136,29 @@ impl Book {
         self
     }
 
-    /// A setting, as an environment variable.
+    /// Adds a setting as an environment variable.
     pub fn with(self, variable: &str, value: &str) -> Self {
         Self { docent: self.docent.with(variable, value), ..self }
     }
 
-    /// Settings, as in `docent.toml`.
+    /// Adds settings to `docent.toml`.
     pub fn configured(self, settings: &str) -> Self {
         self.docent.write("docent.toml", settings);
         self
     }
 
-    /// Answers are written by this model.
+    /// Uses this model to write answers.
     pub fn written_by(self, model: &ScriptedModel) -> Self {
         self.with("OPENAI_BASE_URL", &model.url()).with("OPENAI_API_KEY", "sk-test-1234567890")
     }
 
-    /// The published pages have the widget, and may use it.
+    /// Puts the widget on the published pages and allows their origin.
     pub fn with_widget(self) -> Self {
         let origins = format!("[\"{}\"]", self.site.url);
         Self { has_widget: true, ..self.with("DOCENT_SERVE__CORS_ORIGINS", &origins) }
     }
 
-    /// Docent does not know where the book is published, so its pages are read on the server.
+    /// Leaves the public address of the book unknown to Docent, so that its pages are read on the server.
     pub fn unpublished(self) -> Self {
         Self { is_published: false, ..self }
     }
@@ -179,20 +179,28 @@ impl Book {
 }
 
 impl Library {
-    /// The owner's report.
+    /// The operator's report.
     pub fn report(&self) -> String {
         let file = self.docent.home.path().join("report.html");
         self.docent.ok(&["report", file.to_str().unwrap()]);
         std::fs::read_to_string(file).unwrap()
     }
 
-    /// The conversations the server keeps.
+    /// Waits until the most recent conversation has `turns` turns.
+    pub async fn until_stored(&self, turns: u64) {
+        let deadline = tokio::time::Instant::now() + crate::browser::TIMEOUT;
+        while self.conversations().first().and_then(|last| last["turn_count"].as_u64()) != Some(turns) {
+            assert!(tokio::time::Instant::now() < deadline, "no conversation reached {turns} turns");
+        }
+    }
+
+    /// The conversations stored by the server.
     pub fn conversations(&self) -> Vec<serde_json::Value> {
         self.docent.json(&["sessions", "list"]).as_array().unwrap().clone()
     }
 }
 
-/// A folder of pages on a port of this machine; it is gone when dropped.
+/// Serves a folder of pages on a local port; stops when dropped.
 pub struct Site {
     /// `http://127.0.0.1:PORT`
     pub url: String,
@@ -201,7 +209,7 @@ pub struct Site {
 
 #[derive(Default)]
 struct State {
-    /// Where the widget on the pages comes from, if there is one.
+    /// The address of the widget on the pages, if there is one.
     widget: OnceLock<String>,
     closed: AtomicBool,
 }
@@ -218,7 +226,7 @@ impl Site {
                     return;
                 }
                 let (folder, known) = (folder.clone(), known.clone());
-                // A browser opens connections it may never use, so each waits for itself.
+                // A browser opens connections it may never use, so each gets its own thread.
                 std::thread::spawn(move || answer(connection, &folder, known.widget.get()));
             }
         });
@@ -233,12 +241,12 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         self.state.closed.store(true, Ordering::Relaxed);
-        // A last knock, so that the thread sees it.
+        // Connect once more so that the thread notices it should stop.
         let _ = TcpStream::connect(self.url.trim_start_matches("http://"));
     }
 }
 
-/// One request, one page.
+/// Answers one request.
 fn answer(mut connection: TcpStream, folder: &Path, widget: Option<&String>) -> std::io::Result<()> {
     let mut lines = BufReader::new(connection.try_clone()?).lines();
     let Some(first) = lines.next().transpose()? else { return Ok(()) };
@@ -247,7 +255,7 @@ fn answer(mut connection: TcpStream, folder: &Path, widget: Option<&String>) -> 
     let page = std::fs::read_to_string(folder.join(path)).ok().filter(|_| !path.contains(".."));
     let (status, body) = match page {
         Some(page) => ("200 OK", page),
-        // Browsers ask for an icon, and complain when there is none.
+        // Browsers request an icon and report an error if there is none.
         None if path == "favicon.ico" => ("204 No Content", String::new()),
         None => ("404 Not Found", String::new()),
     };

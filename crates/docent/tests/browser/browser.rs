@@ -1,9 +1,9 @@
-//! A headless Chromium for one test, and the waiting, typing and looking every test does.
+//! A headless Chromium for one test, with helpers for waiting, typing and reading the page.
 //!
-//! Invariant: a browser ends with its test, whatever becomes of it, and a test that leaves an
-//! unexpected word in the console fails.
+//! Invariant: a browser ends with its test, even if the test fails, and a test with an unexpected message in
+//! the console fails.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,35 +21,35 @@ use thirtyfour::extensions::cdp::ChromeDevTools;
 use thirtyfour::extensions::query::ElementPollerWithTimeout;
 use thirtyfour::prelude::*;
 
-/// What a patient reader waits.
-pub const PATIENCE: Duration = Duration::from_secs(15);
+/// Timeout for anything that a user would wait for.
+pub const TIMEOUT: Duration = Duration::from_secs(15);
 
 pub struct Browser {
     pub driver: WebDriver,
     pub downloads: TempDir,
-    foretold: Mutex<Vec<String>>,
+    expected: Mutex<Vec<String>>,
     _chromedriver: Chromedriver,
 }
 
-/// Visits in a browser of its own; afterwards the console must be empty but for what was foretold.
-/// When a visit fails its last sight is in `target/screenshots`.
+/// Runs a test in its own browser; afterwards the console must be empty except for expected messages. If a
+/// test fails, its last screenshot is in `target/screenshots`.
 pub async fn browse(name: &str, visit: impl AsyncFnOnce(&Browser)) {
     let Some(browser) = Browser::start().await else { return };
     let visited = AssertUnwindSafe(visit(&browser)).catch_unwind().await;
     if let Err(panic) = visited {
         browser.picture(&format!("failed-{name}")).await;
-        eprintln!("{name}: the console says {:#?}", browser.console().await);
+        eprintln!("{name}: console messages: {:#?}", browser.console().await);
         browser.quit().await;
         resume_unwind(panic);
     }
-    let complaints = browser.console().await;
-    let foretold = browser.foretold.lock().unwrap().clone();
+    let messages = browser.console().await;
+    let expected = browser.expected.lock().unwrap().clone();
     browser.quit().await;
     let unexpected: Vec<&String> =
-        complaints.iter().filter(|said| !foretold.iter().any(|words| said.contains(words))).collect();
-    assert!(unexpected.is_empty(), "{name}: the console says {unexpected:#?}");
-    for words in foretold {
-        assert!(complaints.iter().any(|said| said.contains(&words)), "{name}: no complaint of {words}");
+        messages.iter().filter(|said| !expected.iter().any(|words| said.contains(words))).collect();
+    assert!(unexpected.is_empty(), "{name}: unexpected console messages: {unexpected:#?}");
+    for words in expected {
+        assert!(messages.iter().any(|said| said.contains(&words)), "{name}: {words} not in the console");
     }
 }
 
@@ -60,7 +60,7 @@ impl Browser {
         let downloads = tempfile::tempdir().unwrap();
         let mut wanted = ChromeCapabilities::new();
         wanted.set_binary(chromium.to_str().unwrap()).unwrap();
-        // Without motion nothing moves away under the pointer; without a sandbox it runs in containers.
+        // Without animations nothing moves away under the pointer; without a sandbox it runs in containers.
         for argument in [
             "--headless=new",
             "--no-sandbox",
@@ -70,7 +70,7 @@ impl Browser {
             "--force-color-profile=srgb",
             "--lang=en",
             "--window-size=1200,800",
-            // A machine without a mouse would not have one in its browser either.
+            // On a machine without a mouse, the browser would report no pointer.
             "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
         ] {
             wanted.add_arg(argument).unwrap();
@@ -79,10 +79,10 @@ impl Browser {
         wanted
             .add_experimental_option("prefs", json!({"download.default_directory": downloads.path()}))
             .unwrap();
-        let poller = ElementPollerWithTimeout::new(PATIENCE, Duration::from_millis(30));
+        let poller = ElementPollerWithTimeout::new(TIMEOUT, Duration::from_millis(30));
         let settings = WebDriverConfig::builder().poller(Arc::new(poller)).build().unwrap();
         let driver = WebDriver::new_with_config(&chromedriver.url, wanted, settings).await.unwrap();
-        let browser = Self { driver, downloads, foretold: Mutex::default(), _chromedriver: chromedriver };
+        let browser = Self { driver, downloads, expected: Mutex::default(), _chromedriver: chromedriver };
         browser.sized(1200, 800).await;
         browser.prefers("light").await;
         Some(browser)
@@ -100,7 +100,7 @@ impl Browser {
         self.driver.refresh().await.unwrap();
     }
 
-    /// The element with this test id, once a reader can see it.
+    /// The element with this test id, as soon as it is visible.
     pub async fn find(&self, testid: &str) -> WebElement {
         self.driver.query(By::Testid(testid)).and_displayed().first().await.unwrap()
     }
@@ -110,14 +110,14 @@ impl Browser {
         query.first().await.unwrap().click().await.unwrap();
     }
 
-    /// What the element says, once it says something.
+    /// The text of the element, as soon as it is not empty.
     pub async fn text(&self, testid: &str) -> String {
         let said = |element: WebElement| async move { element.text().await.map(|text| !text.is_empty()) };
         let query = self.driver.query(By::Testid(testid)).with_filter(said);
         query.first().await.unwrap().text().await.unwrap()
     }
 
-    /// Waits until there is no such element, or nobody can see it.
+    /// Waits until no such element is visible.
     pub async fn gone(&self, testid: &str) {
         let shown = format!(
             "![...document.querySelectorAll('[data-testid=\"{testid}\"]')].some((one) => one.checkVisibility())"
@@ -125,12 +125,12 @@ impl Browser {
         self.until(&shown).await;
     }
 
-    /// How many there are now.
+    /// The current number of such elements.
     pub async fn count(&self, testid: &str) -> usize {
         self.driver.find_all(By::Testid(testid)).await.unwrap().len()
     }
 
-    /// Presses keys where the focus is.
+    /// Sends keys to the focused element.
     pub async fn press(&self, keys: impl Into<TypingData>) {
         self.driver.action_chain().send_keys(keys).perform().await.unwrap();
     }
@@ -144,7 +144,7 @@ impl Browser {
         self.driver.action_chain().move_to_element_center(element).perform().await.unwrap();
     }
 
-    /// Touches the middle of an element, as a finger does.
+    /// Taps the middle of an element, like a finger.
     pub async fn tap(&self, element: &WebElement) {
         element.scroll_into_view().await.unwrap();
         let script = "const at = arguments[0].getBoundingClientRect(); return [at.x + at.width / 2, at.y + at.height / 2]";
@@ -154,12 +154,12 @@ impl Browser {
         self.devtools("Input.dispatchTouchEvent", json!({"type": "touchEnd", "touchPoints": []})).await;
     }
 
-    /// The value of an expression on the page.
+    /// The value of a JavaScript expression on the page.
     pub async fn value(&self, expression: &str) -> Value {
         self.driver.execute(format!("return {expression}"), vec![]).await.unwrap().json().clone()
     }
 
-    /// Waits until an expression on the page holds, and returns its value.
+    /// Waits until an expression on the page is true and returns its value.
     pub async fn until(&self, expression: &str) -> Value {
         self.wait_for(expression).await.json().clone()
     }
@@ -179,17 +179,17 @@ impl Browser {
                else if (Date.now() > last) finished(null);
                else setTimeout(look, 20);
              }})()",
-            PATIENCE.as_millis()
+            TIMEOUT.as_millis()
         );
         let value = self.driver.execute_async(script, vec![]).await.unwrap();
-        assert!(!value.json().is_null(), "this never came true: {expression}");
+        assert!(!value.json().is_null(), "timed out waiting for: {expression}");
         value
     }
 
-    /// Goes to the tab that was opened last, once there is one.
+    /// Switches to the tab that was opened last, as soon as there is one.
     pub async fn follow_to_new_tab(&self) {
         let here = self.driver.window().await.unwrap();
-        let last = tokio::time::Instant::now() + PATIENCE;
+        let last = tokio::time::Instant::now() + TIMEOUT;
         let new = loop {
             let tabs = self.driver.windows().await.unwrap();
             if let Some(new) = tabs.into_iter().find(|tab| *tab != here) {
@@ -201,12 +201,12 @@ impl Browser {
         self.until("document.readyState === 'complete'").await;
     }
 
-    /// What the browser downloads into a file with this ending, once it is all there.
+    /// The content of the downloaded file with this extension, as soon as it is complete.
     pub async fn download(&self, ending: &str) -> String {
-        let last = tokio::time::Instant::now() + PATIENCE;
+        let last = tokio::time::Instant::now() + TIMEOUT;
         loop {
             let files = std::fs::read_dir(self.downloads.path()).unwrap().flatten().map(|entry| entry.path());
-            // A name is reserved before the file is written, so an empty one is not it yet.
+            // The name is reserved before the file is written, so an empty file is not complete yet.
             let mut written = files.filter(|file| file.to_string_lossy().ends_with(ending));
             if let Some(text) =
                 written.find_map(|file| std::fs::read_to_string(file).ok().filter(|text| !text.is_empty()))
@@ -218,21 +218,21 @@ impl Browser {
         }
     }
 
-    /// The size of the page as the reader sees it.
+    /// Sets the size of the viewport.
     pub async fn sized(&self, width: u32, height: u32) {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.devtools("Emulation.setDeviceMetricsOverride", size).await;
     }
 
-    /// A telephone, with a finger instead of a mouse.
-    pub async fn is_a_phone(&self) {
+    /// Emulates a phone with a touch screen.
+    pub async fn emulate_phone(&self) {
         let size = json!({"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true});
         self.devtools("Emulation.setDeviceMetricsOverride", size).await;
         self.devtools("Emulation.setTouchEmulationEnabled", json!({"enabled": true, "maxTouchPoints": 1}))
             .await;
     }
 
-    /// What the reader's system prefers: `light` or `dark`.
+    /// Sets the color scheme that the system prefers: `light` or `dark`.
     pub async fn prefers(&self, scheme: &str) {
         let features = json!([
             {"name": "prefers-color-scheme", "value": scheme},
@@ -246,7 +246,7 @@ impl Browser {
         tools.execute_cdp_with_params(command, parameters).await.unwrap();
     }
 
-    /// What the page looks like, into `target/screenshots`.
+    /// Saves a screenshot in `target/screenshots`.
     pub async fn picture(&self, name: &str) {
         let folder = workspace().join("target/screenshots");
         std::fs::create_dir_all(&folder).unwrap();
@@ -255,7 +255,7 @@ impl Browser {
         }
     }
 
-    /// axe-core finds nothing serious here.
+    /// Checks that axe-core finds no serious accessibility problems.
     pub async fn is_accessible(&self, name: &str) {
         let file = workspace().join("target/test-tools/node_modules/axe-core/axe.min.js");
         let Ok(axe) = std::fs::read_to_string(&file) else {
@@ -272,12 +272,12 @@ impl Browser {
         assert_eq!(found, json!([]), "{name}");
     }
 
-    /// The console will have these words, and the test wants it so.
-    pub fn foretell(&self, words: &str) {
-        self.foretold.lock().unwrap().push(words.to_owned());
+    /// Expects these words in the console; the test fails without them.
+    pub fn expect_in_console(&self, words: &str) {
+        self.expected.lock().unwrap().push(words.to_owned());
     }
 
-    /// Warnings and errors since the last look.
+    /// Warnings and errors since the last call.
     async fn console(&self) -> Vec<String> {
         let answer =
             self.driver.cmd(thirtyfour::common::command::Command::ExtensionCommand(Box::new(Log))).await;
@@ -290,7 +290,7 @@ impl Browser {
     }
 }
 
-/// The driver's command for the console.
+/// The WebDriver command that reads the console.
 #[derive(Debug)]
 struct Log;
 
@@ -316,8 +316,8 @@ struct Chromedriver {
 
 impl Chromedriver {
     fn start(program: &Path) -> Self {
-        // It takes a free port for IPv4 and wants the same for IPv6; when that one is taken it gives up.
-        (0..20).find_map(|_| Self::try_to_start(program)).expect("chromedriver starts and says its port")
+        // It picks a free IPv4 port and needs the same one for IPv6; if that one is taken, it gives up.
+        (0..20).find_map(|_| Self::try_to_start(program)).expect("chromedriver starts and prints its port")
     }
 
     fn try_to_start(program: &Path) -> Option<Self> {
@@ -328,7 +328,7 @@ impl Chromedriver {
             let (_, port) = line.split_once("started successfully on port ")?;
             Some(port.trim_end_matches('.').to_owned())
         });
-        // What it says later must not fill the pipe.
+        // Keep reading so that later output does not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let mut started = Self { url: String::new(), child };
         started.url = format!("http://127.0.0.1:{}", port?);
@@ -347,7 +347,7 @@ pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The first of these programs on the path.
+/// The first of these programs that is on the path.
 fn tool(package: &str, names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut candidates =
@@ -359,9 +359,9 @@ fn tool(package: &str, names: &[&str]) -> Option<PathBuf> {
     found
 }
 
-/// Says what is not there, past the capture of the test's output; fails if it has to be there.
+/// Reports a missing tool even if the test's output is captured; fails if the tool is required.
 fn missing(what: &str, remedy: &str) {
-    let said = format!("NOT TESTED IN A BROWSER: {what} is missing ({remedy})");
+    let said = format!("browser tests need {what} ({remedy})");
     assert!(std::env::var_os("DOCENT_TEST_REQUIRE_BROWSER").is_none(), "{said}");
-    let _ = writeln!(std::io::stderr(), "{said}");
+    docent_backends::testing::skipped(&said);
 }

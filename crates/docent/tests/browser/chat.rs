@@ -1,29 +1,29 @@
-//! The chat page, in a reader's words.
+//! Helpers that use the chat page the way a user does.
 
 use thirtyfour::prelude::*;
 
 use crate::browser::Browser;
 
-/// A question on the page, and what became of it.
+/// A question on the page and its answer.
 pub struct Turn {
     pub element: WebElement,
 }
 
 impl Browser {
-    /// Opens the chat page and waits until it knows its book.
+    /// Opens the chat page and waits until the book is loaded.
     pub async fn open_chat(&self, url: &str) {
         self.open(url).await;
         self.until("document.title.includes('·')").await;
     }
 
-    /// Asks, and waits for the end of the answer.
+    /// Asks a question and waits for the end of the answer.
     pub async fn ask(&self, question: &str) -> Turn {
         let turn = self.begin(question).await;
         turn.has_ended().await;
         turn
     }
 
-    /// Asks, and does not wait.
+    /// Asks a question without waiting.
     pub async fn begin(&self, question: &str) -> Turn {
         let place = self.count("turn").await;
         let typed = self.find("question").await;
@@ -32,13 +32,13 @@ impl Browser {
         self.turn(place).await
     }
 
-    /// A turn by its place, once it is there.
+    /// The turn at this position, as soon as it exists.
     pub async fn turn(&self, place: usize) -> Turn {
         let all = self.driver.query(By::Css(format!("[data-testid=turn]:nth-of-type({})", place + 1)));
         Turn { element: all.first().await.unwrap() }
     }
 
-    /// Opens the menu of the first conversation and chooses from it.
+    /// Opens the menu of the first conversation and chooses an action.
     pub async fn choose(&self, action: &str) {
         self.click("conversation-actions").await;
         self.find("conversation-menu").await;
@@ -47,17 +47,17 @@ impl Browser {
 }
 
 impl Turn {
-    /// A part of the turn by its test id, once a reader can see it.
+    /// A part of the turn by its test id, as soon as it is visible.
     pub async fn find(&self, testid: &str) -> WebElement {
         self.element.query(By::Testid(testid)).and_displayed().first().await.unwrap()
     }
 
-    /// All parts with this test id, now.
+    /// All parts that currently have this test id.
     pub async fn all(&self, testid: &str) -> Vec<WebElement> {
         self.element.find_all(By::Testid(testid)).await.unwrap()
     }
 
-    /// What all parts with this test id say, now.
+    /// The texts of all parts that currently have this test id.
     pub async fn texts(&self, testid: &str) -> Vec<String> {
         let mut texts = Vec::new();
         for part in self.all(testid).await {
@@ -74,7 +74,7 @@ impl Turn {
         self.find(testid).await.click().await.unwrap();
     }
 
-    /// Waits until the answer is neither awaited nor being written.
+    /// Waits until the answer is neither pending nor being written.
     pub async fn has_ended(&self) {
         let answer = self.element.query(By::Testid("answer")).first().await.unwrap();
         answer.wait_until().lacks_attribute("data-state", "answering").await.unwrap();
@@ -86,7 +86,7 @@ impl Turn {
         answer.wait_until().has_attribute("data-state", state.to_owned()).await.unwrap();
     }
 
-    /// The words of the sentences, without marks and notes.
+    /// The text of the sentences, without citation marks and notes.
     pub async fn sentences(&self) -> Vec<String> {
         let mut texts = Vec::new();
         for words in self.element.find_all(By::Css("[data-testid=sentence] > .words")).await.unwrap() {

@@ -1,4 +1,4 @@
-//! From a sentence to the words it rests on, and from there into the book.
+//! From a sentence to the quote that supports it, and from there into the book.
 
 use thirtyfour::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::browser::{Browser, browse};
 
 const QUESTION: &str = "What is a node in the ROS 2 graph?";
 
-/// The card tells what the first sentence of the answer rests on.
+/// Checks that the card shows what the first sentence of the answer is based on.
 async fn check_card(browser: &Browser) {
     let card = browser.find("citation-card").await;
     assert_eq!(browser.text("citation-quote").await, DEFINITION);
@@ -20,7 +20,7 @@ async fn check_card(browser: &Browser) {
 }
 
 #[tokio::test]
-async fn the_pointer_shows_a_citation_and_takes_it_away() {
+async fn hovering_shows_a_citation_and_leaving_hides_it() {
     let library = Book::new().serve();
     browse("citation-hover", async |browser| {
         browser.open_chat(&library.served.url).await;
@@ -28,7 +28,7 @@ async fn the_pointer_shows_a_citation_and_takes_it_away() {
         browser.hover(&turn.find("citation").await).await;
         check_card(browser).await;
         browser.picture("citation").await;
-        // On the way into the card it stays; elsewhere it goes.
+        // The card stays while the pointer moves into it and closes when the pointer is elsewhere.
         browser.hover(&browser.find("citation-quote").await).await;
         check_card(browser).await;
         browser.hover(&browser.find("book-title").await).await;
@@ -38,7 +38,7 @@ async fn the_pointer_shows_a_citation_and_takes_it_away() {
 }
 
 #[tokio::test]
-async fn a_press_keeps_a_citation_open_until_escape() {
+async fn a_click_keeps_a_citation_open_until_escape() {
     let library = Book::new().serve();
     browse("citation-press", async |browser| {
         browser.open_chat(&library.served.url).await;
@@ -57,7 +57,7 @@ async fn a_press_keeps_a_citation_open_until_escape() {
 }
 
 #[tokio::test]
-async fn a_citation_leads_to_the_words_on_the_published_page() {
+async fn a_citation_links_to_the_quoted_words_on_the_published_page() {
     let library = Book::new().serve();
     browse("deep-link", async |browser| {
         browser.open_chat(&library.served.url).await;
@@ -69,7 +69,7 @@ async fn a_citation_leads_to_the_words_on_the_published_page() {
         let address = browser.driver.current_url().await.unwrap();
         assert!(address.as_str().starts_with(&library.site.page("ros2/nodes.html#lifecycle")), "{address}");
         assert!(browser.value("document.body.innerText").await.as_str().unwrap().contains(&quote));
-        // The section was further down, and the browser has gone there.
+        // The section is further down, and the browser has scrolled there.
         browser
             .until(
                 "scrollY > 0 && document.getElementById('lifecycle').getBoundingClientRect().bottom > 0 \
@@ -82,7 +82,7 @@ async fn a_citation_leads_to_the_words_on_the_published_page() {
 }
 
 #[tokio::test]
-async fn a_book_that_is_published_nowhere_is_read_on_the_server() {
+async fn pages_of_an_unpublished_book_are_read_on_the_server() {
     let library = Book::new().unpublished().serve();
     browse("read", async |browser| {
         browser.open_chat(&library.served.url).await;

@@ -1,4 +1,4 @@
-//! Conversations are kept, named, taken along and deleted.
+//! Conversations can be stored, renamed, exported, shared and deleted.
 
 use serde_json::Value;
 use thirtyfour::prelude::*;
@@ -9,7 +9,7 @@ use crate::browser::browse;
 const QUESTION: &str = "What is a node in the ROS 2 graph?";
 
 #[tokio::test]
-async fn a_conversation_is_named_and_survives_a_reload() {
+async fn a_conversation_can_be_renamed_and_survives_a_reload() {
     let library = Book::new().serve();
     browse("rename", async |browser| {
         browser.open_chat(&library.served.url).await;
@@ -26,10 +26,10 @@ async fn a_conversation_is_named_and_survives_a_reload() {
         let turn = browser.turn(0).await;
         assert_eq!((turn.text("asked").await.as_str(), &*turn.sentences().await[0]), (QUESTION, DEFINITION));
         assert_eq!(browser.text("conversation-open").await, "About nodes");
-        // The marks work as they did before.
+        // Citations work as before.
         turn.click("citation").await;
         assert_eq!(browser.text("citation-quote").await, DEFINITION);
-        // The address tells nobody which conversation it is.
+        // The address does not reveal the conversation.
         let address = browser.driver.current_url().await.unwrap();
         assert_eq!(address.as_str(), format!("{}/", library.served.url));
     })
@@ -37,7 +37,7 @@ async fn a_conversation_is_named_and_survives_a_reload() {
 }
 
 #[tokio::test]
-async fn one_goes_back_and_forth_between_conversations() {
+async fn users_can_switch_between_conversations() {
     let library = Book::new().serve();
     browse("conversations", async |browser| {
         browser.open_chat(&library.served.url).await;
@@ -57,7 +57,7 @@ async fn one_goes_back_and_forth_between_conversations() {
 }
 
 #[tokio::test]
-async fn a_deleted_conversation_is_gone_from_the_list_and_the_server() {
+async fn a_deleted_conversation_is_removed_from_the_list_and_the_server() {
     let library = Book::new().serve();
     browse("delete", async |browser| {
         browser.open_chat(&library.served.url).await;
@@ -80,7 +80,7 @@ async fn a_deleted_conversation_is_gone_from_the_list_and_the_server() {
 }
 
 #[tokio::test]
-async fn a_conversation_can_be_taken_along_and_shared() {
+async fn a_conversation_can_be_exported_and_shared() {
     let library = Book::new().serve();
     browse("export", async |browser| {
         browser.open_chat(&library.served.url).await;
@@ -99,13 +99,72 @@ async fn a_conversation_can_be_taken_along_and_shared() {
         assert!(browser.text("notice").await.starts_with("Link copied."));
         let read = "navigator.clipboard.readText().then(arguments[0])";
         let link = browser.driver.execute_async(read, vec![]).await.unwrap().json().as_str().unwrap().to_owned();
-        assert!(link.starts_with(&format!("{origin}/?session=")), "{link}");
-        // Another reader, who has never been here.
+        assert!(link.starts_with(&format!("{origin}/?session=")) && link.contains("#key="), "{link}");
+        let own = browser.value("localStorage.getItem('docent.conversations')").await;
+        // Another user can read it but not change it.
         browser.value("(localStorage.clear(), sessionStorage.clear())").await;
+        browser.open("about:blank").await;
         browser.open(&link).await;
         let turn = browser.turn(0).await;
         assert_eq!(turn.text("asked").await, QUESTION);
         assert_eq!(browser.driver.current_url().await.unwrap().as_str(), format!("{origin}/"));
+        assert!(browser.text("read-only").await.contains("shared with you"));
+        browser.gone("question").await;
+        browser.picture("shared").await;
+        browser.is_accessible("shared").await;
+        browser.click("conversation-actions").await;
+        browser.find("conversation-menu").await;
+        assert_eq!((browser.count("rename").await, browser.count("delete").await), (0, 0));
+        browser.reload().await;
+        assert_eq!(browser.turn(0).await.text("asked").await, QUESTION);
+        browser.find("read-only").await;
+        browser.click("new-conversation").await;
+        browser.ask("What gravity does Gazebo apply?").await.is("complete").await;
+
+        // The owner of the conversation stops sharing it.
+        let own = own.as_str().unwrap().replace('\'', "\\'");
+        browser.value(&format!("(sessionStorage.clear(), localStorage.setItem('docent.conversations', '{own}'))")).await;
+        browser.reload().await;
+        browser.click("conversation-open").await;
+        browser.find("question").await;
+        browser.choose("stop-sharing").await;
+        assert!(browser.text("notice").await.contains("no longer work"));
+        browser.value("(localStorage.clear(), sessionStorage.clear())").await;
+        browser.expect_in_console("404 (Not Found)");
+        browser.open("about:blank").await;
+        browser.open(&link).await;
+        assert!(browser.text("notice").await.starts_with("That link no longer works"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn earlier_turns_are_loaded_on_demand() {
+    let library = Book::new().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "0").serve();
+    browse("earlier", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        browser.ask(QUESTION).await;
+        // The page itself sends these questions, because typing takes longer.
+        let many = "(async (finished) => {
+          const { id, key } = JSON.parse(localStorage.getItem('docent.conversations'))[0];
+          const headers = { 'Content-Type': 'application/json', 'X-Docent-Session-Key': key };
+          for (let number = 2; number <= 25; number++) {
+            const body = JSON.stringify({ query: `What is a topic, ${number}?`, session_id: id });
+            await fetch('/api/v1/ask', { method: 'POST', headers, body });
+          }
+          finished(true);
+        })(arguments[0])";
+        browser.driver.execute_async(many, vec![]).await.unwrap();
+        browser.reload().await;
+        let shown = "document.querySelectorAll('[data-testid=turn]').length";
+        browser.until(&format!("{shown} === 20")).await;
+        browser.picture("earlier").await;
+        // The driver would scroll the button under the page header.
+        browser.value("window.scrollTo(0, 0)").await;
+        browser.click("earlier").await;
+        browser.until(&format!("{shown} === 25")).await;
+        assert_eq!(browser.turn(0).await.text("asked").await, QUESTION);
+        browser.gone("earlier").await;
     })
     .await;
 }

@@ -1,4 +1,4 @@
-//! The page that describes the API.
+//! The page with the API description.
 
 use thirtyfour::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::book::Book;
 use crate::browser::browse;
 
 #[tokio::test]
-async fn the_api_is_described_and_can_be_tried() {
+async fn the_api_page_describes_routes_and_can_try_them() {
     let library = Book::new().serve();
     browse("docs", async |browser| {
         browser.open(&format!("{}/docs/", library.served.url)).await;

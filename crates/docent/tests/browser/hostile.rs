@@ -1,4 +1,4 @@
-//! A book, a reader and a model that try to run their own code on the page.
+//! A book, a user and a model that try to run code on the page.
 
 use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
 use serde_json::json;
@@ -11,12 +11,12 @@ use crate::panel::{Panel, SHADOW};
 /// Runs if it is ever parsed as HTML.
 const ATTACK: &str = "<img src=x onerror=\"window.__xss = 1; alert(1)\"><script>window.__xss = 1</script>";
 
-/// The same, as a page of HTML writes it when it means the words.
+/// The same as literal text in HTML.
 fn words(html: &str) -> String {
     html.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A page whose title, heading and text are attacks.
+/// A book whose title, headings and text are attacks.
 fn hostile_book() -> Book {
     let attack = words(ATTACK);
     let body = format!(
@@ -33,8 +33,8 @@ fn hostile_book() -> Book {
         .with("DOCENT_SERVE__TITLE", &format!("Handbook {ATTACK}"))
 }
 
-/// Nothing ran and nothing foreign became an element, below this expression.
-async fn nothing_got_in(browser: &Browser, root: &str) {
+/// Checks that nothing ran and no injected element exists below this expression.
+async fn check_no_injection(browser: &Browser, root: &str) {
     let found = browser
         .value(&format!(
             "[...{root}.querySelectorAll(\"img, iframe, object, embed, form[action], script:not([src]), \
@@ -46,7 +46,7 @@ async fn nothing_got_in(browser: &Browser, root: &str) {
 }
 
 #[tokio::test]
-async fn markup_in_the_book_the_title_and_the_question_is_shown_as_words() {
+async fn markup_in_the_book_the_title_and_the_question_is_shown_as_text() {
     let library = hostile_book().serve();
     browse("hostile-book", async |browser| {
         browser.open_chat(&library.served.url).await;
@@ -71,16 +71,16 @@ async fn markup_in_the_book_the_title_and_the_question_is_shown_as_words() {
         name.send_keys(ATTACK).await.unwrap();
         name.send_keys(Key::Enter).await.unwrap();
         browser.driver.query(By::Testid("conversation-open")).with_text(ATTACK).first().await.unwrap();
-        nothing_got_in(browser, "document").await;
+        check_no_injection(browser, "document").await;
         browser.reload().await;
         browser.turn(0).await;
-        nothing_got_in(browser, "document").await;
+        check_no_injection(browser, "document").await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_page_that_is_read_on_the_server_is_as_harmless() {
+async fn markup_in_pages_read_on_the_server_is_shown_as_text() {
     let library = hostile_book().unpublished().serve();
     browse("hostile-read", async |browser| {
         browser.open_chat(&library.served.url).await;
@@ -90,7 +90,7 @@ async fn a_page_that_is_read_on_the_server_is_as_harmless() {
         browser.follow_to_new_tab().await;
         assert!(browser.value("document.body.innerText").await.as_str().unwrap().contains("opens at 3 bar"));
         browser.picture("hostile-read").await;
-        nothing_got_in(browser, "document").await;
+        check_no_injection(browser, "document").await;
     })
     .await;
 }
@@ -111,16 +111,16 @@ async fn markup_from_the_model_never_runs() {
         turn.is("complete").await;
         assert!(turn.sentences().await[0].starts_with("A relief valve opens at 3 bar"));
         browser.picture("hostile-model").await;
-        nothing_got_in(browser, "document").await;
+        check_no_injection(browser, "document").await;
         browser.reload().await;
         browser.turn(0).await;
-        nothing_got_in(browser, "document").await;
+        check_no_injection(browser, "document").await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn neither_does_it_in_the_widget() {
+async fn markup_never_runs_in_the_widget() {
     let prose = format!(
         "A relief valve opens at 3 bar [1]. {ATTACK} It [opens](javascript:window.__xss=1) at 3 bar [1]."
     );
@@ -135,9 +135,9 @@ async fn neither_does_it_in_the_widget() {
         panel.click("citation").await;
         assert!(panel.text("citation-card").await.contains("<img src=x onerror="));
         browser.picture("hostile-widget").await;
-        nothing_got_in(browser, SHADOW).await;
+        check_no_injection(browser, SHADOW).await;
         panel.ask(ATTACK).await;
-        nothing_got_in(browser, SHADOW).await;
+        check_no_injection(browser, SHADOW).await;
     })
     .await;
 }

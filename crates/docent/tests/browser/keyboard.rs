@@ -1,4 +1,4 @@
-//! Everything without a pointer.
+//! Using the chat page with the keyboard alone.
 
 use thirtyfour::prelude::*;
 
@@ -12,7 +12,7 @@ enum Direction {
 
 use Direction::{Back, Forward};
 
-/// Presses Tab, or Shift and Tab, until the focus is on an element that matches; at least once.
+/// Presses Tab or Shift+Tab, at least once, until the focused element matches.
 async fn tab(browser: &Browser, direction: Direction, selector: &str) {
     for _ in 0..60 {
         match direction {
@@ -27,7 +27,7 @@ async fn tab(browser: &Browser, direction: Direction, selector: &str) {
 }
 
 #[tokio::test]
-async fn a_question_a_citation_and_a_thumb_need_no_pointer() {
+async fn asking_citations_and_rating_work_with_the_keyboard() {
     let library = Book::new().serve();
     browse("keyboard", async |browser| {
         browser.open_chat(&library.served.url).await;
@@ -36,9 +36,9 @@ async fn a_question_a_citation_and_a_thumb_need_no_pointer() {
         browser.press(Key::Enter).await;
         let turn = browser.turn(0).await;
         turn.is("complete").await;
-        assert_eq!(browser.value("document.activeElement.id").await, "question", "one can type on");
+        assert_eq!(browser.value("document.activeElement.id").await, "question", "the user can keep typing");
 
-        // A mark that has the focus shows its card.
+        // A focused citation mark shows its card.
         let marks = turn.all("citation").await.len();
         assert!(marks > 0);
         tab(browser, Back, "[data-testid=citation]").await;
@@ -48,7 +48,7 @@ async fn a_question_a_citation_and_a_thumb_need_no_pointer() {
         browser.gone("citation-card").await;
         assert_eq!(browser.value("document.activeElement.dataset.testid").await, "citation");
 
-        // To the first mark; Enter goes into the card, Tab walks through it, Escape leads back.
+        // Go to the first mark; Enter moves into the card, Tab walks through it, Escape moves back.
         for _ in 1..marks {
             tab(browser, Back, "[data-testid=citation]").await;
         }
@@ -74,7 +74,7 @@ async fn a_question_a_citation_and_a_thumb_need_no_pointer() {
 }
 
 #[tokio::test]
-async fn a_link_leads_past_the_conversations_and_menus_close_with_escape() {
+async fn a_skip_link_passes_the_conversations_and_escape_closes_menus() {
     let library = Book::new().serve();
     browse("keyboard-menus", async |browser| {
         browser.open_chat(&library.served.url).await;

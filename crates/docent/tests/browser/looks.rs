@@ -1,4 +1,4 @@
-//! Light and dark, wide and narrow, and readable for everybody.
+//! Themes, small screens and accessibility.
 
 use thirtyfour::prelude::*;
 
@@ -9,13 +9,13 @@ use crate::support::Docent;
 const QUESTION: &str = "What is a node in the ROS 2 graph?";
 
 #[tokio::test]
-async fn the_theme_a_reader_chooses_survives_a_reload() {
+async fn the_selected_theme_survives_a_reload() {
     let library = Book::new().serve();
     browse("theme", async |browser| {
         browser.open_chat(&library.served.url).await;
         browser.until("document.documentElement.dataset.theme === 'light'").await;
         let paper = browser.value("getComputedStyle(document.body).backgroundColor").await;
-        // From the system's to light to dark.
+        // From the system's preference to light to dark.
         browser.click("theme").await;
         browser.click("theme").await;
         browser.until("document.documentElement.dataset.theme === 'dark'").await;
@@ -26,7 +26,7 @@ async fn the_theme_a_reader_chooses_survives_a_reload() {
         assert_eq!(browser.value("getComputedStyle(document.body).backgroundColor").await, night);
         let label = browser.find("theme").await.attr("aria-label").await.unwrap();
         assert_eq!(label.as_deref(), Some("Theme: dark"));
-        // And round again to what the system prefers.
+        // And back to the system's preference.
         browser.click("theme").await;
         browser.until("document.documentElement.dataset.theme === 'light'").await;
         browser.prefers("dark").await;
@@ -39,7 +39,7 @@ async fn the_theme_a_reader_chooses_survives_a_reload() {
 async fn everything_can_be_reached_on_a_phone() {
     let library = Book::new().serve();
     browse("phone", async |browser| {
-        browser.is_a_phone().await;
+        browser.emulate_phone().await;
         browser.open_chat(&library.served.url).await;
         browser.text("suggestion").await;
         fits(browser, "phone-welcome").await;
@@ -76,7 +76,7 @@ async fn everything_can_be_reached_on_a_phone() {
     .await;
 }
 
-/// The page does not scroll sideways, and nothing one can press lies beyond its edges.
+/// Checks that the page does not scroll sideways and that no control is beyond its edges.
 async fn fits(browser: &Browser, name: &str) {
     browser.picture(name).await;
     let width = browser.value("[document.documentElement.scrollWidth, innerWidth]").await;
@@ -94,7 +94,7 @@ async fn fits(browser: &Browser, name: &str) {
 }
 
 #[tokio::test]
-async fn axe_finds_nothing_serious_in_light_and_dark() {
+async fn axe_finds_no_serious_problems_in_light_and_dark() {
     let library = Book::new().serve();
     browse("axe", async |browser| {
         for scheme in ["light", "dark"] {
@@ -129,7 +129,7 @@ async fn axe_finds_nothing_serious_in_light_and_dark() {
 /// `cargo test -p docent --test browser -- --ignored`
 #[tokio::test]
 #[ignore = "draws docs/chat.png for the README"]
-async fn the_picture_in_the_readme() {
+async fn readme_screenshot() {
     let docent = Docent::new();
     let served = docent.serve();
     browse("readme", async |browser| {

@@ -1,13 +1,13 @@
-//! The chat page and the widget, as readers meet them: the real binary, a real browser, a book
-//! that is really published.
+//! The chat page and the widget as users see them: the real binary, a real browser, a book that is really
+//! published.
 //!
-//! Needs Chromium and its driver (Debian: `chromium` and `chromium-driver`) and, for the checks of
-//! accessibility, axe-core (`npm install --prefix target/test-tools axe-core`). Whatever is missing
-//! is said on stderr and its tests pass empty-handed; with `DOCENT_TEST_REQUIRE_BROWSER` set they
-//! fail. Screenshots go to `target/screenshots`.
+//! Needs Chromium and its driver (Debian: `chromium` and `chromium-driver`) and, for the accessibility
+//! checks, axe-core (`npm install --prefix target/test-tools axe-core`). If a tool is missing, its tests are
+//! skipped with a message on stderr; with `DOCENT_TEST_REQUIRE_BROWSER` set they fail. Screenshots go to
+//! `target/screenshots`.
 //!
-//! Invariant: nothing here is right because of a pause. Every step waits for what a reader would
-//! wait for, and after every test the browser's console is empty but for what the test foretold.
+//! Invariant: no test relies on a pause. Every step waits for what a user would wait for, and after every
+//! test the browser's console is empty except for messages that the test expects.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 

@@ -1,19 +1,19 @@
-//! The widget's panel on a page of the book, in a reader's words.
+//! Helpers that use the widget's panel on a page of the book the way a user does.
 
 use thirtyfour::prelude::*;
 
 use crate::browser::Browser;
 
-/// The widget lives in the shadow of its own element, where the page's queries do not reach.
+/// The widget is inside the shadow root of its element, where the page's queries do not reach.
 pub struct Panel<'a> {
     pub browser: &'a Browser,
 }
 
-/// The shadow, as an expression on the page.
+/// The shadow root, as an expression on the page.
 pub const SHADOW: &str = "document.querySelector('docent-widget').shadowRoot";
 
 impl Panel<'_> {
-    /// A part by its test id without `widget-`, once a reader can see it.
+    /// A part by its test id without `widget-`, as soon as it is visible.
     pub async fn find(&self, part: &str) -> WebElement {
         let found = format!(
             "(() => {{ const one = {SHADOW}.querySelector('[data-testid=\"widget-{part}\"]');
@@ -22,7 +22,7 @@ impl Panel<'_> {
         self.browser.until_element(&found).await
     }
 
-    /// All such parts, now.
+    /// The current number of such parts.
     pub async fn count(&self, part: &str) -> u64 {
         let all = format!("{SHADOW}.querySelectorAll('[data-testid=\"widget-{part}\"]').length");
         self.browser.value(&all).await.as_u64().unwrap()
@@ -36,7 +36,7 @@ impl Panel<'_> {
         self.find(part).await.text().await.unwrap()
     }
 
-    /// Waits until nobody can see such a part.
+    /// Waits until no such part is visible.
     pub async fn gone(&self, part: &str) {
         let gone = format!(
             "![...{SHADOW}.querySelectorAll('[data-testid=\"widget-{part}\"]')].some((one) => one.checkVisibility())"
@@ -44,7 +44,7 @@ impl Panel<'_> {
         self.browser.until(&gone).await;
     }
 
-    /// Asks, and waits for the end of the answer.
+    /// Asks a question and waits for the end of the answer.
     pub async fn ask(&self, question: &str) {
         let before = self.count("turn").await;
         let typed = self.find("question").await;

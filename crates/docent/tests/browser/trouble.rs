@@ -1,4 +1,4 @@
-//! Stopping an answer, and what readers see when something fails.
+//! Stopping an answer, and what users see when something fails.
 
 use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
 
@@ -8,14 +8,14 @@ use crate::support::Docent;
 
 const QUESTION: &str = "What is a node in the ROS 2 graph?";
 
-/// A model that begins well and never ends.
+/// A model that starts normally and never finishes.
 async fn endless() -> ScriptedModel {
     let said = "A node is a participant in the ROS 2 graph [1]. It does one job [1]. It has a na";
     ScriptedModel::start(vec![Reply::Stall { after: said.to_owned() }]).await.unwrap()
 }
 
 #[tokio::test]
-async fn stopping_keeps_what_has_arrived_and_lets_go_of_the_model() {
+async fn stopping_keeps_the_text_so_far_and_disconnects_from_the_model() {
     let model = endless().await;
     let library = Book::new().written_by(&model).serve();
     browse("stop", async |browser| {
@@ -30,6 +30,15 @@ async fn stopping_keeps_what_has_arrived_and_lets_go_of_the_model() {
         assert!(turn.sentences().await[0].starts_with("A node is a participant"));
         browser.find("send").await;
         model.hangup().await;
+        // It is stored in the conversation and shown after a reload.
+        library.until_stored(1).await;
+        assert_eq!(browser.text("conversation-open").await, QUESTION);
+        browser.reload().await;
+        let turn = browser.turn(0).await;
+        turn.is("stopped").await;
+        assert_eq!(turn.text("asked").await, QUESTION);
+        assert!(turn.sentences().await[0].starts_with("A node is a participant"));
+        browser.picture("stopped").await;
         turn.click("retry").await;
         turn.is("answering").await;
         browser.click("stop").await;
@@ -39,27 +48,27 @@ async fn stopping_keeps_what_has_arrived_and_lets_go_of_the_model() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_gone_is_said_and_the_question_can_be_asked_again() {
+async fn an_unreachable_server_is_reported_and_the_question_can_be_retried() {
     let mut library = Book::new().serve();
     browse("unreachable", async |browser| {
         browser.open_chat(&library.served.url).await;
         browser.ask(QUESTION).await;
         assert!(library.served.stop(), "{}", library.served.said());
-        browser.foretell("net::ERR_CONNECTION_REFUSED");
+        browser.expect_in_console("net::ERR_CONNECTION_REFUSED");
         let turn = browser.ask("What is a topic?").await;
         turn.is("failed").await;
         assert!(turn.text("error").await.contains("Docent cannot be reached."));
         browser.picture("unreachable").await;
         turn.click("retry").await;
         turn.is("failed").await;
-        // What was answered before is still there to be read.
+        // Earlier answers can still be read.
         assert!(!browser.turn(0).await.sentences().await.is_empty());
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_server_that_dies_in_the_middle_is_said() {
+async fn a_server_that_dies_during_an_answer_is_reported() {
     let model = endless().await;
     let library = Book::new().written_by(&model).serve();
     browse("interrupted", async |browser| {
@@ -67,7 +76,7 @@ async fn a_server_that_dies_in_the_middle_is_said() {
         browser.open_chat(&served.url).await;
         let turn = browser.begin(QUESTION).await;
         turn.find("sentence").await;
-        browser.foretell("net::ERR_INCOMPLETE_CHUNKED_ENCODING");
+        browser.expect_in_console("net::ERR_INCOMPLETE_CHUNKED_ENCODING");
         drop(served);
         turn.is("failed").await;
         assert!(turn.text("error").await.contains("The connection ended before the answer was complete."));
@@ -76,13 +85,13 @@ async fn a_server_that_dies_in_the_middle_is_said() {
 }
 
 #[tokio::test]
-async fn who_asks_too_much_is_told_when_to_try_again() {
-    let library = Book::new().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "2").serve();
+async fn a_rate_limited_user_sees_when_to_try_again() {
+    let library = Book::new().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "3").serve();
     browse("limit", async |browser| {
         browser.open_chat(&library.served.url).await;
-        // A conversation and a question: that is two.
+        // Suggestions, a conversation and a question: three requests.
         browser.ask(QUESTION).await.is("complete").await;
-        browser.foretell("429 (Too Many Requests)");
+        browser.expect_in_console("429 (Too Many Requests)");
         let turn = browser.ask("What is a topic?").await;
         turn.is("failed").await;
         let said = turn.text("error").await;
@@ -97,34 +106,46 @@ async fn who_asks_too_much_is_told_when_to_try_again() {
 }
 
 #[tokio::test]
-async fn a_question_that_is_too_long_stays_in_the_box() {
+async fn a_question_that_is_too_long_stays_in_the_input() {
     let library = Book::new().serve();
     browse("long", async |browser| {
         browser.open_chat(&library.served.url).await;
         let question = browser.find("question").await;
-        question.send_keys("why ".repeat(251)).await.unwrap();
-        assert_eq!(browser.text("count").await, "1003 of 1000, too long");
+        question.send_keys("why ".repeat(2001)).await.unwrap();
+        assert_eq!(browser.text("count").await, "8003 of 8000, too long");
         browser.click("send").await;
         assert_eq!(browser.count("turn").await, 0);
-        assert_eq!(question.prop("value").await.unwrap().unwrap().len(), 1004);
+        assert_eq!(question.prop("value").await.unwrap().unwrap().len(), 8004);
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_book_with_a_key_asks_for_it() {
-    // As an owner does it: make a key, put what it says into docent.toml.
-    let made = Docent::new().run(&["key", "reader"]);
+async fn a_server_with_keys_asks_for_one() {
+    // As an operator does it: create a key and copy the printed settings into docent.toml.
+    let made = Docent::new().run(&["key", "site"]);
     let (_, settings) = made.stderr.split_once("[[").unwrap();
-    let library = Book::new().configured(&format!("[[{settings}")).serve();
+    let library = Book::new().unpublished().configured(&format!("[[{settings}")).serve();
     browse("key", async |browser| {
-        browser.foretell("401 (Unauthorized)");
+        browser.expect_in_console("401 (Unauthorized)");
         browser.open(&library.served.url).await;
-        browser.find("key-value").await.send_keys(made.stdout.trim()).await.unwrap();
+        browser.find("key-value").await.send_keys("docent-wrong").await.unwrap();
+        browser.click("key-confirm").await;
+        assert!(browser.text("key-problem").await.starts_with("That key was not accepted."));
         browser.picture("key").await;
+        browser.is_accessible("key").await;
+        browser.find("key-value").await.send_keys(made.stdout.trim()).await.unwrap();
         browser.click("key-confirm").await;
         browser.until("document.title.includes('·')").await;
-        browser.ask(QUESTION).await.is("complete").await;
+        let turn = browser.ask(QUESTION).await;
+        turn.is("complete").await;
+        // The book is not published, so its pages are read on the server, where a link cannot contain a key.
+        turn.click("citation").await;
+        let link = "document.querySelector('[data-testid=citation-card] a[href*=\"/read/\"]')";
+        browser.until_element(link).await.click().await.unwrap();
+        browser.follow_to_new_tab().await;
+        let page = browser.value("document.body.innerText").await;
+        assert!(page.as_str().unwrap().contains("A node is a participant in the ROS 2 graph"), "{page}");
     })
     .await;
 }

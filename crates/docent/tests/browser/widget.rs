@@ -10,7 +10,7 @@ use crate::panel::{Panel, SHADOW};
 const QUESTION: &str = "What is a node in the ROS 2 graph?";
 
 #[tokio::test]
-async fn a_reader_asks_on_the_page_and_the_conversation_goes_on_there() {
+async fn the_widget_answers_and_continues_the_conversation_on_the_next_page() {
     let library = Book::new().with_widget().serve();
     browse("widget", async |browser| {
         browser.open(&library.site.page("ros2/nodes.html")).await;
@@ -29,7 +29,7 @@ async fn a_reader_asks_on_the_page_and_the_conversation_goes_on_there() {
         browser.until(&format!("{SHADOW}.textContent.includes('Thank you.')")).await;
 
         panel.ask("Who won the football world cup in 1998?").await;
-        panel.find("nearest").await;
+        panel.find("badge").await;
         assert_eq!(panel.text("badge").await, "Not in the book");
 
         // The next page of the book shows the same conversation.
@@ -47,7 +47,7 @@ async fn a_reader_asks_on_the_page_and_the_conversation_goes_on_there() {
 }
 
 #[tokio::test]
-async fn a_reader_asks_about_what_is_selected() {
+async fn a_question_can_be_about_the_selected_text() {
     let library = Book::new().with_widget().serve();
     browse("widget-selection", async |browser| {
         browser.open(&library.site.page("ros2/nodes.html#lifecycle")).await;
@@ -70,7 +70,7 @@ async fn a_reader_asks_about_what_is_selected() {
 }
 
 #[tokio::test]
-async fn an_answer_can_be_stopped_and_the_keyboard_suffices() {
+async fn an_answer_can_be_stopped_with_the_keyboard() {
     let said = "A node is a participant in the ROS 2 graph [1]. It does one job [1]. It has a na";
     let model = ScriptedModel::start(vec![Reply::Stall { after: said.to_owned() }]).await.unwrap();
     let library = Book::new().with_widget().written_by(&model).serve();
@@ -95,27 +95,27 @@ async fn an_answer_can_be_stopped_and_the_keyboard_suffices() {
 }
 
 #[tokio::test]
-async fn a_site_that_is_not_allowed_gets_no_answers() {
+async fn an_origin_that_is_not_allowed_gets_no_answers() {
     let library =
         Book::new().with_widget().with("DOCENT_SERVE__CORS_ORIGINS", "[\"https://other.example\"]").serve();
     browse("widget-foreign", async |browser| {
         browser.open(&library.site.page("index.html")).await;
         let panel = Panel { browser };
-        browser.foretell("blocked by CORS policy");
-        browser.foretell("net::ERR_FAILED");
+        browser.expect_in_console("blocked by CORS policy");
+        browser.expect_in_console("net::ERR_FAILED");
         panel.click("button").await;
         panel.ask(QUESTION).await;
-        assert!(panel.text("error").await.contains("Docent cannot be reached just now."));
+        assert!(panel.text("error").await.contains("Docent cannot be reached right now."));
     })
     .await;
     assert!(library.conversations().is_empty());
 }
 
 #[tokio::test]
-async fn on_a_phone_the_panel_is_the_whole_page() {
+async fn on_a_phone_the_panel_fills_the_page() {
     let library = Book::new().with_widget().serve();
     browse("widget-phone", async |browser| {
-        browser.is_a_phone().await;
+        browser.emulate_phone().await;
         browser.open(&library.site.page("ros2/nodes.html")).await;
         let panel = Panel { browser };
         browser.tap(&panel.find("button").await).await;
@@ -131,7 +131,7 @@ async fn on_a_phone_the_panel_is_the_whole_page() {
 }
 
 #[tokio::test]
-async fn axe_finds_nothing_serious_in_the_widget() {
+async fn axe_finds_no_serious_problems_in_the_widget() {
     let library = Book::new().with_widget().serve();
     browse("widget-axe", async |browser| {
         for scheme in ["light", "dark"] {

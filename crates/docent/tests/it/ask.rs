@@ -1,9 +1,11 @@
+//! `docent ask`: answers, abstentions and their JSON.
+
 use serde_json::json;
 
 use crate::support::Docent;
 
 #[test]
-fn an_answer_is_the_books_words_with_its_sources() {
+fn an_answer_quotes_the_book_and_lists_its_sources() {
     let run = Docent::new().run(&["ask", "What is a ROS 2 node?"]);
     assert_eq!(run.status, 0, "{}", run.stderr);
     assert!(run.stdout.starts_with("A node is a participant in the ROS 2 graph"), "{}", run.stdout);
@@ -12,7 +14,7 @@ fn an_answer_is_the_books_words_with_its_sources() {
 }
 
 #[test]
-fn the_json_is_the_contracts() {
+fn json_output_follows_the_contract() {
     let response = Docent::new().json(&["ask", "What is a ROS 2 node?"]);
     for field in [
         "turn_id",
@@ -58,7 +60,7 @@ fn the_json_is_the_contracts() {
 }
 
 #[test]
-fn what_the_book_does_not_cover_is_an_abstention_not_a_failure() {
+fn an_uncovered_question_is_an_abstention_not_an_error() {
     let run = Docent::new().run(&["ask", "What's the weather today?"]);
     assert_eq!(run.status, 0);
     assert!(
@@ -66,11 +68,46 @@ fn what_the_book_does_not_cover_is_an_abstention_not_a_failure() {
         "{}",
         run.stdout
     );
+    // No section is relevant, so the reply names the contents of the book instead.
+    assert!(run.stdout.contains("The book covers: Introduction to Physical AI, "), "{}", run.stdout);
+}
+
+#[test]
+fn an_abstention_names_the_unknown_name() {
+    let run = Docent::new().run(&["ask", "How do I connect Webots to ROS 2?"]);
+    let expected =
+        "I don't have information about that in the book content. The book does not mention “Webots”.";
+    assert!(run.stdout.starts_with(expected), "{}", run.stdout);
     assert!(run.stdout.contains("The nearest sections are:"), "{}", run.stdout);
 }
 
 #[test]
-fn a_follow_up_is_understood_from_its_session() {
+fn small_talk_gets_a_suitable_reply() {
+    let docent = Docent::new();
+    let hello = docent.json(&["ask", "hello"]);
+    assert_eq!((hello["kind"].as_str(), hello["grounded"].as_bool()), (Some("conversation"), Some(false)));
+    assert!(hello["answer"].as_str().unwrap().starts_with("Hello!"), "{hello}");
+    let about = docent.json(&["ask", "What is this book about?"]);
+    assert_eq!(
+        (about["kind"].as_str(), about["grounded"].as_bool()),
+        (Some("answer"), Some(true)),
+        "{about}"
+    );
+}
+
+#[test]
+fn a_standalone_question_in_a_conversation_is_not_rewritten() {
+    let docent = Docent::new();
+    let first = docent.json(&["ask", "What is a ROS 2 node?", "--session", "new"]);
+    let session = first["session_id"].as_str().unwrap();
+    let second = docent.json(&["ask", "what is friction", "--session", session]);
+    assert!(second["rewritten_query"].is_null(), "{second}");
+    let third = docent.json(&["ask", "how do I start it?", "--session", session]);
+    assert!(third["rewritten_query"].as_str().unwrap().starts_with("how do I start it? ("), "{third}");
+}
+
+#[test]
+fn a_follow_up_is_rewritten_using_its_session() {
     let docent = Docent::new();
     let first = docent.json(&["ask", "What is Isaac Sim?", "--session", "new"]);
     let session = first["session_id"].as_str().unwrap();
@@ -88,7 +125,7 @@ fn a_follow_up_is_understood_from_its_session() {
 }
 
 #[test]
-fn limits_of_an_answer() {
+fn invalid_questions_are_rejected() {
     let docent = Docent::new();
     let fails = |arguments: &[&str], message: &str| {
         let run = docent.run(arguments);
@@ -101,8 +138,8 @@ fn limits_of_an_answer() {
 }
 
 #[test]
-fn a_model_that_cannot_be_reached_costs_its_prose_not_the_answer() {
-    // Nothing listens on the discard port of this machine.
+fn an_unreachable_model_falls_back_to_an_extractive_answer() {
+    // Nothing listens on the local discard port.
     let docent = Docent::new()
         .with("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
         .with("OPENAI_API_KEY", "sk-secret-1234567890");
@@ -122,14 +159,14 @@ fn what_is_ros_2_is_answered_from_its_module() {
 }
 
 #[test]
-fn a_module_narrows_the_answer() {
+fn an_answer_can_be_limited_to_a_module() {
     let response = Docent::new().json(&["ask", "What is a ROS 2 node?", "--module", "vla"]);
     let sources = response["sources"].as_array().unwrap();
     assert!(!sources.is_empty() && sources.iter().all(|source| source["module_name"] == "vla"));
 }
 
 #[test]
-fn settings_move_the_line_between_answer_and_abstention() {
+fn the_abstention_threshold_can_be_configured() {
     let strict = Docent::new().with("DOCENT_RETRIEVAL__MIN_RELEVANCE_SCORE", "1");
     let response = strict.json(&["ask", "What is a ROS 2 node?"]);
     assert_eq!((&response["grounded"], &response["confidence"]), (&json!(false), &json!("low")));
@@ -139,7 +176,7 @@ fn settings_move_the_line_between_answer_and_abstention() {
 }
 
 #[test]
-fn a_pipe_gets_the_finished_answer_as_plain_text() {
+fn output_to_a_pipe_is_the_complete_answer_as_plain_text() {
     let run = Docent::new().run(&["ask", "What is a ROS 2 node?", "--verbose"]);
     assert!(!run.stdout.contains('\u{1b}'), "{}", run.stdout);
     let states: Vec<&str> = ["received", "validating", "retrieving", "generating", "completed"].into();

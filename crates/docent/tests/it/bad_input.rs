@@ -1,4 +1,4 @@
-//! Each mistake gets one clear line, a hint, the right status, and loses nothing.
+//! Every invalid input gets a one-line error, a hint and the right exit code, and changes nothing.
 
 use crate::support::Docent;
 
@@ -10,14 +10,14 @@ fn ingested() -> Docent {
 }
 
 #[test]
-fn questions_outside_the_limits() {
+fn questions_outside_the_limits_are_rejected() {
     let docent = Docent::without_vectors();
     docent.fails(&["search", "  "], 2, "error: Query cannot be empty");
-    let long = "x".repeat(1001);
+    let long = "x".repeat(8001);
     docent.fails(
         &["search", &long],
         2,
-        "error: Query is too long: 1001 characters, at most 1000 are allowed",
+        "error: Query is too long: 8001 characters, at most 8000 are allowed",
     );
     docent.fails(&["search", "x", "--top-k", "0"], 2, "error: top_k must be between 1 and 100, got 0");
     docent.fails(
@@ -28,7 +28,7 @@ fn questions_outside_the_limits() {
 }
 
 #[test]
-fn an_unknown_module_suggests_the_nearest() {
+fn an_unknown_module_suggests_a_similar_one() {
     let docent = ingested();
     docent.fails(
         &["search", "node", "--module", "ros"],
@@ -38,43 +38,43 @@ fn an_unknown_module_suggests_the_nearest() {
     docent.fails(
         &["search", "node", "--module", "kitchen"],
         2,
-        "error: there is no module `kitchen` in this book\nhint: its modules are ros2",
+        "error: there is no module `kitchen` in this book\nhint: available modules: ros2",
     );
 }
 
 #[test]
-fn sources_that_are_not_there() {
+fn missing_or_unsupported_sources_are_errors() {
     let docent = ingested();
     docent.fails(
         &["ingest", "nowhere"],
         1,
-        "error: ~/nowhere does not exist\nhint: check the path; the index is as it was",
+        "error: ~/nowhere does not exist\nhint: check the path; the index is unchanged",
     );
     std::fs::create_dir(docent.home.path().join("empty")).unwrap();
     docent.fails(
         &["ingest", "empty"],
         1,
-        "error: no pages found in ~/empty\nhint: pages are .md, .mdx, .html, .rst and .txt files; the index is as it was",
+        "error: no pages found in ~/empty\nhint: supported formats are Markdown, MDX, HTML, reStructuredText, AsciiDoc, Jupyter, PDF, EPUB and plain text; the index is unchanged",
     );
     docent.fails(
         &["ingest", "ftp://example.org/docs"],
         2,
-        "error: ftp://example.org/docs is not an address that can be read: only http and https, without a user's name",
+        "error: unsupported address ftp://example.org/docs: use http or https, without a user name or password",
     );
     assert_eq!(docent.json(&["search", "node"])["index_version"], "g000001");
 }
 
 #[test]
-fn nothing_to_ingest() {
+fn ingest_without_sources_is_an_error() {
     Docent::without_vectors().fails(
         &["ingest"],
         2,
-        "error: no source given\nhint: name a folder: docent ingest ./docs --base-url https://example.org/docs; or list [[sources]] in docent.toml",
+        "error: no source given\nhint: pass a folder, such as `docent ingest ./docs --base-url https://example.org/docs`, or list [[sources]] in docent.toml",
     );
 }
 
 #[test]
-fn a_broken_corpus_names_the_line() {
+fn an_invalid_corpus_names_the_line() {
     let docent = Docent::without_vectors();
     docent.write("corpus.jsonl", "{\"_id\":\"1\",\"text\":\"a\"}\n{broken\n");
     let run = docent.run(&["ingest", "corpus.jsonl"]);
@@ -83,7 +83,7 @@ fn a_broken_corpus_names_the_line() {
 }
 
 #[test]
-fn a_damaged_generation_is_named_and_can_be_built_again() {
+fn a_damaged_generation_is_reported_and_can_be_rebuilt() {
     let docent = ingested();
     let file = docent.generation().join("pages.jsonl");
     std::fs::write(&file, "{").unwrap();
@@ -93,7 +93,7 @@ fn a_damaged_generation_is_named_and_can_be_built_again() {
         assert!(run.stderr.starts_with("error: the index is damaged: "), "{}", run.stderr);
         assert!(run.stderr.contains("pages.jsonl has 1 bytes, expected"), "{}", run.stderr);
         assert!(
-            run.stderr.contains("hint: `docent ingest` reads the same sources again and builds it anew"),
+            run.stderr.contains("hint: run `docent ingest` to rebuild it from the same sources"),
             "{}",
             run.stderr
         );
@@ -103,18 +103,20 @@ fn a_damaged_generation_is_named_and_can_be_built_again() {
 }
 
 #[test]
-fn an_index_of_another_embedder_is_refused_with_the_way_out() {
+fn an_index_made_with_another_embedder_is_rejected_with_a_hint() {
     let docent = Docent::new();
     docent.write("book/a.md", "# Nodes\n\nA node is a process.\n");
     docent.ok(&["ingest", "book"]);
     let manifest = docent.generation().join("manifest.json");
-    let text =
-        std::fs::read_to_string(&manifest).unwrap().replace("local/all-MiniLM-L6-v2-int8", "cohere/embed-v3");
+    let text = std::fs::read_to_string(&manifest)
+        .unwrap()
+        .replace("local/granite-embedding-30m-english-int8", "cohere/embed-v3");
     std::fs::write(&manifest, text).unwrap();
+    std::fs::remove_file(docent.generation().join("manifest.sum")).unwrap();
     docent.fails(
         &["search", "node"],
         3,
-        "error: the index was made with cohere/embed-v3 (384 wide), but local/all-MiniLM-L6-v2-int8 (384 wide) is configured\n\
+        "error: the index was made with cohere/embed-v3 (384 wide), but local/granite-embedding-30m-english-int8 (384 wide) is configured\n\
          hint: run `docent ingest` to embed the book again, or set embedder.kind = \"cohere\" and embedder.model = \"embed-v3\"",
     );
     docent.ok(&["ingest"]);
@@ -122,7 +124,7 @@ fn an_index_of_another_embedder_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn an_index_of_another_format_is_refused_until_it_is_built_anew() {
+fn an_index_in_another_format_is_rejected_until_rebuilt() {
     let docent = ingested();
     let manifest = docent.generation().join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap().replace("\"format\": 2", "\"format\": 99");
@@ -130,7 +132,7 @@ fn an_index_of_another_format_is_refused_until_it_is_built_anew() {
     docent.fails(
         &["search", "node"],
         1,
-        "error: the index has format 99, this version reads 2\nhint: `docent ingest` reads the same sources again and builds it anew",
+        "error: the index has format 99, but this version of Docent reads format 2\nhint: run `docent ingest` to rebuild it from the same sources",
     );
     docent.ok(&["ingest"]);
     docent.ok(&["search", "node"]);
@@ -149,15 +151,15 @@ fn a_full_disk_loses_nothing() {
         &["ingest"],
         1,
         "error: cannot write ~/data/index/journal: No space left on device (os error 28)\n\
-         hint: free some space and run the same command again: what was done is kept, and the old index still answers",
+         hint: free some space and run the same command again; the old index is still in use",
     );
     assert_eq!(docent.json(&["search", "node"])["index_version"], "g000001");
-    std::fs::remove_file(docent.index().join("journal")).unwrap();
+    assert!(!docent.index().join("journal").is_symlink(), "a journal that cannot be resumed is deleted");
     assert_eq!(docent.json(&["ingest"])["pages"]["added"], 1);
 }
 
 #[test]
-fn a_data_folder_that_cannot_be_made() {
+fn a_data_folder_that_cannot_be_created_is_an_error() {
     let docent = Docent::without_vectors();
     docent.write("book/a.md", "# A\n\nText.\n");
     docent.write("file", "");
@@ -167,7 +169,7 @@ fn a_data_folder_that_cannot_be_made() {
 }
 
 #[test]
-fn settings_that_are_wrong() {
+fn invalid_settings_are_errors() {
     let docent = Docent::without_vectors();
     docent.write("docent.toml", "[retrieval]\ntopk = 3\n");
     docent.fails(
@@ -178,7 +180,11 @@ fn settings_that_are_wrong() {
     docent.write("docent.toml", "[retrieval]\ntop_k = 0\n");
     docent.fails(&["search", "x"], 3, "error: retrieval.top_k must be between 1 and 100, got 0");
     docent.write("docent.toml", "[retrieval]\ntop_k = \"many\"\n");
-    docent.fails(&["search", "x"], 3, "error: `retrieval.top_k` in docent.toml must be usize");
+    docent.fails(
+        &["search", "x"],
+        3,
+        "error: `retrieval.top_k` in docent.toml must be a whole number, 0 or more",
+    );
     docent.fails(
         &["search", "x", "--config", "none.toml"],
         3,
@@ -200,7 +206,7 @@ fn settings_that_are_wrong() {
 }
 
 #[test]
-fn settings_out_of_range() {
+fn settings_out_of_range_are_errors() {
     let docent = Docent::without_vectors();
     for (setting, message) in [
         ("[agent]\nmax_history = 0", "agent.max_history must be between 1 and 100, got 0"),
@@ -213,7 +219,14 @@ fn settings_out_of_range() {
             "[agent]\nmax_output_tokens = 16000",
             "agent.max_output_tokens must be between 0 and agent.context_tokens (16000), got 16000",
         ),
-        ("[agent]\ntool_name = \"a b\"", "agent.tool_name may only have letters, digits, _ and -, got `a b`"),
+        (
+            "[agent]\ntool_name = \"a b\"",
+            "agent.tool_name may only contain letters, digits, _ and -, got `a b`",
+        ),
+        (
+            "[sessions]\nretention_days = 36501",
+            "sessions.retention_days must be between 0 and 36500, got 36501",
+        ),
         (
             "[retrieval]\nmin_relevance_score = 2",
             "retrieval.min_relevance_score must be between 0.0 and 1.0, got 2",
@@ -225,7 +238,7 @@ fn settings_out_of_range() {
 }
 
 #[test]
-fn flags_win_over_the_environment_and_it_over_the_file() {
+fn flags_override_the_environment_which_overrides_the_file() {
     let docent = Docent::without_vectors().with("DOCENT_RETRIEVAL__TOP_K", "2");
     docent.write("docent.toml", "[retrieval]\ntop_k = 1\n");
     let hits = |arguments: &[&str]| docent.json(arguments)["chunks"].as_array().unwrap().len();
@@ -234,7 +247,7 @@ fn flags_win_over_the_environment_and_it_over_the_file() {
 }
 
 #[test]
-fn an_ingest_waits_for_nobody() {
+fn a_concurrent_ingest_fails_immediately() {
     let docent = ingested();
     let lock = std::fs::File::create(docent.index().join("ingest.lock")).unwrap();
     lock.lock().unwrap();
@@ -243,4 +256,59 @@ fn an_ingest_waits_for_nobody() {
         1,
         "error: another ingest is writing to ~/data/index\nhint: wait until it is done, or use another --data-dir",
     );
+}
+
+#[test]
+fn a_listen_address_without_a_port_is_rejected_at_startup() {
+    let docent = Docent::without_vectors();
+    docent.write("docent.toml", "[serve]\nlisten = \"8080\"\n");
+    docent.fails(
+        &["status"],
+        3,
+        "error: serve.listen: invalid address `8080`\n\
+         hint: use a host and a port: 127.0.0.1:8080, or 0.0.0.0:8080 for all network interfaces",
+    );
+}
+
+#[test]
+fn dotenv_is_read_only_from_the_current_folder_and_its_errors_are_reported() {
+    let docent = Docent::without_vectors();
+    docent.write(".env", "DOCENT_RETRIEVAL__TOP_K=1000\n");
+    docent.fails(&["search", "node"], 3, "error: retrieval.top_k must be between 1 and 100, got 1000");
+    let below = docent.home.path().join("below");
+    std::fs::create_dir(&below).unwrap();
+    let output = docent.command(&["search", "node"]).current_dir(&below).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    docent.write(".env", "OPENAI_API_KEY=sk-secret 1234\n");
+    let run = docent.run(&["search", "node"]);
+    assert_eq!(run.status, 3, "{}", run.stderr);
+    assert!(run.stderr.starts_with("error: .env has an invalid line"), "{}", run.stderr);
+    assert!(!run.stderr.contains("secret"), "{}", run.stderr);
+    // A folder named `.env` is a Python virtual environment.
+    std::fs::remove_file(docent.home.path().join(".env")).unwrap();
+    std::fs::create_dir(docent.home.path().join(".env")).unwrap();
+    docent.ok(&["search", "node"]);
+}
+
+#[test]
+fn a_question_does_not_need_quotes() {
+    let docent = ingested();
+    let quoted = docent.json(&["search", "what is a node", "--top-k", "1"]);
+    assert_eq!(docent.json(&["search", "what", "is", "a", "node", "--top-k", "1"])["query"], quoted["query"]);
+    let answer = docent.json(&["ask", "what", "is", "a", "node", "--no-stream"]);
+    assert_eq!(answer["query"], "what is a node", "{answer}");
+}
+
+#[test]
+fn ingesting_another_book_warns_that_it_replaces_the_first() {
+    let docent = ingested();
+    docent.write("other/b.md", "# Pumps\n\nA pump moves water.\n");
+    let run = docent.run(&["ingest", "other"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let book = docent.home.path().join("book");
+    let warning = format!("warning: this replaces the book made from {}; to keep both", book.display());
+    assert!(run.stderr.contains(&warning), "{}", run.stderr);
+    docent.write("other/b.md", "# Pumps\n\nA pump moves oil.\n");
+    assert!(!docent.run(&["ingest", "other"]).stderr.contains("replaces"), "the same book again");
+    assert!(!docent.run(&["ingest", "other", "book"]).stderr.contains("replaces"), "one more source");
 }

@@ -1,10 +1,10 @@
-//! Real books and real renderings: nothing crashes, no file is lost, and nothing around a page gets in.
+//! Real books and real rendered sites: nothing crashes, no file is lost, and no boilerplate becomes text.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use docent_core::chunk::chunk;
-use docent_core::document::{BlockKind, Document};
+use docent_parse::document::{BlockKind, Document};
 use scraper::{Html, Selector};
 
 use crate::rendered::{books, publish, read_site, read_source};
@@ -48,8 +48,8 @@ fn every_file_of_every_book_is_indexed_or_named_in_a_warning() {
     }
 }
 
-/// Words that stand around a page, never on it.
-const FURNITURE: [&str; 28] = [
+/// Text around a page that is never part of it.
+const BOILERPLATE: [&str; 28] = [
     "Previous topic",
     "Next topic",
     "This Page",
@@ -80,16 +80,16 @@ const FURNITURE: [&str; 28] = [
     "Copy to clipboard",
 ];
 
-/// Looks at every passage, not at some: what stands around a page shows up sooner or later.
-fn no_furniture(book: &str, documents: &[Document]) -> usize {
+/// Checks every passage, because boilerplate may appear in any of them.
+fn check_no_boilerplate(book: &str, documents: &[Document]) -> usize {
     let mut pages_with: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     let mut passages = 0;
     for document in documents {
         for chunk in chunk(document, 256, &|text| text.len().div_ceil(4)) {
             passages += 1;
             let prose = without_code(&chunk.content);
-            for word in FURNITURE {
-                // A book about making sites speaks of these things.
+            for word in BOILERPLATE {
+                // A book about making sites may mention these things.
                 let is_its_subject = book == "docusaurus-docs" && !prose.trim().ends_with(word);
                 assert!(
                     !prose.contains(word) || is_its_subject,
@@ -104,7 +104,7 @@ fn no_furniture(book: &str, documents: &[Document]) -> usize {
             is_readable(book, document, &chunk.content);
         }
     }
-    // The authors of the textbook begin every chapter with the same words.
+    // The authors of the textbook start every chapter with the same words.
     if book != "physical-ai-textbook" {
         let most = (documents.len() / 4).max(2);
         let repeated: Vec<_> = pages_with.iter().filter(|(_, pages)| pages.len() > most).collect();
@@ -113,12 +113,12 @@ fn no_furniture(book: &str, documents: &[Document]) -> usize {
     passages
 }
 
-/// What is said, without the examples.
+/// The text without code.
 fn without_code(content: &str) -> String {
     content.split("```").step_by(2).collect()
 }
 
-/// Every fence is closed, and every line of a table is a row with as many cells as the others.
+/// Checks that every fence is closed and that every table row has as many cells as the others.
 fn is_readable(book: &str, document: &Document, content: &str) {
     let mut fence: Option<&str> = None;
     let mut head: Option<usize> = None;
@@ -131,12 +131,12 @@ fn is_readable(book: &str, document: &Document, content: &str) {
             None => {}
         }
         let cells = (fence.is_none() && line.starts_with("| ")).then(|| line.matches(" | ").count());
-        // A bar inside a cell is text, so a row may seem to have more than the head.
+        // A bar inside a cell is text, so a row may appear to have more cells than the header.
         let is_whole = cells.is_none_or(|cells| head.is_none_or(|head| cells >= head));
         assert!(is_whole, "{book}, {}: a row lost its cells: {content}", document.id);
         head = cells.and(head.or(cells));
     }
-    assert!(fence.is_none(), "{book}, {}: a fence stays open: {content}", document.id);
+    assert!(fence.is_none(), "{book}, {}: unclosed fence: {content}", document.id);
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn no_passage_of_a_book_is_navigation_or_a_footer() {
     let Some(shared) = shared_data() else { return };
     for book in ["physical-ai-textbook", "docusaurus-docs", "rust-book", "ros2-docs", "python-html"] {
         let read = read_source(&shared.join("books").join(book), "https://example.org/docs");
-        let passages = no_furniture(book, &read.documents);
-        eprintln!("{book}: {} pages, {passages} passages without furniture", read.documents.len());
+        let passages = check_no_boilerplate(book, &read.documents);
+        eprintln!("{book}: {} pages, {passages} passages without boilerplate", read.documents.len());
         assert!(passages > 200, "{book}: {passages}");
     }
 }
@@ -155,12 +155,12 @@ async fn no_passage_of_a_rendered_site_is_navigation_or_a_footer() {
     for book in books() {
         let site = publish(&book.rendered, |page| page);
         let read = read_site(&format!("{}{}/", site.url(), book.below)).await;
-        let passages = no_furniture(book.name, &read.documents);
+        let passages = check_no_boilerplate(book.name, &read.documents);
         assert!(passages >= 20, "{}: {passages}", book.name);
         let blocks =
             read.documents.iter().flat_map(|page| &page.sections).flat_map(|section| &section.blocks);
         let text: Vec<&str> = blocks.map(|block| block.text.as_str()).collect();
-        // Code has its lines and tables their rows, whatever the markup around them.
+        // Code keeps its lines and tables their rows, whatever the markup around them.
         let code = match book.name {
             "Asciidoctor" => "    head = pond - sea\n\n    return 0.0 if head < 1.2 else 0.4",
             _ => "    head = pond - sea\n    if head < 1.2:\n        return 0.0\n\n    # The flow grows",
@@ -172,12 +172,12 @@ async fn no_passage_of_a_rendered_site_is_navigation_or_a_footer() {
     }
 }
 
-/// Every line of every piece of code on a rendered page is a line of code in the book.
+/// Every line of code on a rendered page is a line of code in the parsed page.
 #[tokio::test]
 async fn code_of_a_rendered_page_keeps_its_lines() {
     let mut folders: Vec<(&str, PathBuf)> = books()
         .into_iter()
-        // Docusaurus and mdBook do not write code as it shows: with breaks, and with hidden lines.
+        // Docusaurus and mdBook render code with line breaks and hidden lines.
         .filter(|book| !matches!(book.name, "Docusaurus" | "mdBook"))
         .map(|book| (book.name, book.rendered))
         .collect();
@@ -193,7 +193,7 @@ async fn code_of_a_rendered_page_keeps_its_lines() {
                 .collect();
             let html = std::fs::read_to_string(folder.join(&document.id)).unwrap();
             for element in Html::parse_document(&html).select(&pre) {
-                // Numbers beside the lines are not part of them.
+                // Line numbers are not part of the code.
                 let numbers: HashSet<_> = element
                     .select(&number)
                     .flat_map(|number| number.descendants())

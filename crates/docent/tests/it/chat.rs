@@ -1,9 +1,9 @@
-//! A conversation typed in.
+//! A conversation in the terminal.
 
 use crate::support::Docent;
 
 #[test]
-fn a_chat_answers_obeys_and_remembers() {
+fn a_chat_answers_runs_commands_and_remembers() {
     let docent = Docent::new();
     let run = docent.run_with_input(
         &["chat"],
@@ -13,8 +13,8 @@ fn a_chat_answers_obeys_and_remembers() {
     assert_eq!(run.status, 0, "{}", run.stderr);
     assert!(run.stdout.contains("[1] Isaac Sim"), "{}", run.stdout);
     assert!(run.stdout.contains("1. Isaac Sim"), "/sources lists the passages: {}", run.stdout);
-    assert!(run.stdout.contains("/reset    forget what was said"), "{}", run.stdout);
-    assert!(run.stderr.contains("there is no command /rest"), "{}", run.stderr);
+    assert!(run.stdout.contains("/reset    clear the history of the conversation"), "{}", run.stdout);
+    assert!(run.stderr.contains("unknown command /rest"), "{}", run.stderr);
     assert!(run.stderr.contains("did you mean /reset?"), "{}", run.stderr);
     assert!(run.stderr.contains("did you mean `ros2`?"), "{}", run.stderr);
     let talk = std::fs::read_to_string(docent.home.path().join("talk.md")).unwrap();
@@ -26,7 +26,7 @@ fn a_chat_answers_obeys_and_remembers() {
 }
 
 #[test]
-fn a_reset_forgets_and_a_session_continues() {
+fn reset_clears_the_history_and_a_session_can_be_continued() {
     let docent = Docent::new();
     docent.run_with_input(&["chat"], "What is Isaac Sim?\n/reset\n");
     let id = docent.json(&["sessions", "list"])[0]["session_id"].as_str().unwrap().to_owned();
@@ -36,7 +36,7 @@ fn a_reset_forgets_and_a_session_continues() {
 }
 
 #[test]
-fn a_module_narrows_a_chat() {
+fn a_chat_can_be_limited_to_a_module() {
     let docent = Docent::new();
     docent.run_with_input(&["chat"], "/module vla\nWhat is a ROS 2 node?\n");
     let id = docent.json(&["sessions", "list"])[0]["session_id"].as_str().unwrap().to_owned();
@@ -46,11 +46,11 @@ fn a_module_narrows_a_chat() {
 }
 
 #[test]
-fn a_bad_question_does_not_end_a_chat() {
+fn an_invalid_question_does_not_end_a_chat() {
     let docent = Docent::new();
-    let long = "x".repeat(1001);
+    let long = "x".repeat(8001);
     let run = docent.run_with_input(&["chat"], &format!("{long}\nWhat is a topic?\n"));
     assert_eq!(run.status, 0);
-    assert!(run.stderr.contains("Query is too long: 1001 characters"), "{}", run.stderr);
+    assert!(run.stderr.contains("Query is too long: 8001 characters"), "{}", run.stderr);
     assert_eq!(docent.json(&["sessions", "list"])[0]["turn_count"], 1);
 }

@@ -1,3 +1,8 @@
+//! `docent doctor`, `status` and `modules`.
+
+use docent_backends::testing::scripted_model::Reply;
+
+use crate::model::Model;
 use crate::support::Docent;
 
 fn check(docent: &Docent, name: &str) -> serde_json::Value {
@@ -7,7 +12,7 @@ fn check(docent: &Docent, name: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_fresh_machine_is_well() {
+fn a_fresh_machine_has_no_problems() {
     let run = Docent::new().run(&["doctor"]);
     assert_eq!(run.status, 0, "{}", run.stdout);
     for line in ["ok   configuration", "ok   embedder", "ok   data folder", "warn index"] {
@@ -17,7 +22,7 @@ fn a_fresh_machine_is_well() {
 }
 
 #[test]
-fn a_damaged_index_is_found_though_its_sizes_are_right() {
+fn a_damaged_index_of_the_right_size_is_found() {
     let docent = Docent::without_vectors();
     docent.write("book/a.md", "# A\n\nA node.\n");
     docent.ok(&["ingest", "book"]);
@@ -35,10 +40,27 @@ fn a_damaged_index_is_found_though_its_sizes_are_right() {
 }
 
 #[test]
-fn keys_are_judged_by_shape_and_never_shown() {
+fn the_doctor_asks_the_model_for_a_word() {
+    assert_eq!(check(&Docent::without_vectors(), "model")["health"], "good");
+    let model = Model::start(vec![Reply::text("ok".to_owned()), Reply::status(401)]);
+    let docent = model.serve(Docent::without_vectors());
+    let finding = check(&docent, "model");
+    assert_eq!(finding["health"], "good", "{finding}");
+    let finding = check(&docent, "model");
+    assert_eq!(finding["health"], "bad", "{finding}");
+    assert!(finding["message"].as_str().unwrap().contains("401"), "{finding}");
+    let unknown = Docent::without_vectors().with("DOCENT_GENERATOR__PROVIDER", "foo");
+    let finding = check(&unknown, "model");
+    assert!(finding["message"].as_str().unwrap().contains("unknown provider `foo`"), "{finding}");
+}
+
+#[test]
+fn keys_are_checked_by_format_and_never_shown() {
     let secret = "sk-live-1234567890abcdefghij";
-    let docent =
-        Docent::without_vectors().with("OPENAI_API_KEY", secret).with("COHERE_API_KEY", "\"quoted-secret\"");
+    let docent = Docent::without_vectors()
+        .with("OPENAI_API_KEY", secret)
+        .with("COHERE_API_KEY", "\"quoted-secret\"")
+        .with("DOCENT_GENERATOR__KIND", "extractive");
     let run = docent.run(&["doctor", "--verbose"]);
     assert!(run.stdout.contains("OPENAI_API_KEY is set and looks like a key"), "{}", run.stdout);
     assert!(run.stdout.contains("COHERE_API_KEY is set but does not look like a key"), "{}", run.stdout);
@@ -48,8 +70,8 @@ fn keys_are_judged_by_shape_and_never_shown() {
 }
 
 #[test]
-fn a_key_in_a_dotenv_file_is_known_unless_the_environment_has_another() {
-    let docent = Docent::without_vectors();
+fn the_environment_overrides_a_key_in_a_dotenv_file() {
+    let docent = Docent::without_vectors().with("DOCENT_GENERATOR__KIND", "extractive");
     docent.write(".env", "OPENAI_API_KEY=sk-live-1234567890abcdefghij\n");
     let run = docent.run(&["doctor", "--verbose"]);
     assert!(run.stdout.contains("OPENAI_API_KEY is set and looks like a key"), "{}", run.stdout);
@@ -60,7 +82,7 @@ fn a_key_in_a_dotenv_file_is_known_unless_the_environment_has_another() {
 }
 
 #[test]
-fn a_bad_configuration_is_a_finding() {
+fn an_invalid_configuration_is_reported() {
     let docent = Docent::new();
     docent.write("docent.toml", "[retrieval]\ntopk = 3\n");
     let finding = check(&docent, "configuration");
@@ -68,4 +90,32 @@ fn a_bad_configuration_is_a_finding() {
         (finding["health"].as_str(), finding["hint"].as_str()),
         (Some("bad"), Some("did you mean `top_k`?"))
     );
+}
+
+#[test]
+fn the_given_configuration_file_is_checked() {
+    let docent = Docent::without_vectors();
+    docent.write("other/docent.toml", "[book]\nbase_url = \"https://book.example\"\n");
+    let named = docent.run(&["doctor", "--config", "other/docent.toml"]);
+    assert!(named.stdout.contains("other/docent.toml is valid"), "{}", named.stdout);
+    docent.write("docent.toml", "");
+    let named = docent.run(&["doctor", "--config", "other/docent.toml"]);
+    assert!(named.stdout.contains("other/docent.toml is valid"), "{}", named.stdout);
+    let own = docent.run(&["doctor"]);
+    assert!(own.stdout.contains(" docent.toml is valid"), "{}", own.stdout);
+}
+
+#[test]
+fn status_and_modules_work_without_a_working_embedder() {
+    let docent = Docent::new();
+    docent.write("book/guide/a.md", "# Nodes\n\nA node is a process.\n");
+    docent.ok(&["ingest", "book"]);
+    let broken = docent.with("DOCENT_EMBEDDER__KIND", "onnx").with("DOCENT_EMBEDDER__FOLDER", "nowhere");
+    assert_ne!(broken.run(&["search", "node"]).status, 0);
+    assert_eq!(broken.json(&["status"])["pages"], 1);
+    assert_eq!(broken.json(&["modules"])["guide"]["pages"], 1);
+    let fresh =
+        Docent::new().with("DOCENT_EMBEDDER__KIND", "onnx").with("DOCENT_EMBEDDER__FOLDER", "nowhere");
+    assert_eq!(fresh.json(&["status"])["sample"], true);
+    assert_eq!(fresh.json(&["modules"]).as_object().map(|modules| modules.len()), Some(5));
 }

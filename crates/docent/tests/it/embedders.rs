@@ -1,4 +1,4 @@
-//! The real binary with embedders behind an API, spoken to over a real socket.
+//! The real binary with embedders behind an API, over a real socket.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::support::Docent;
 
 const KEY: &str = "sk-secret-1234567890";
 
-/// A scripted provider in a thread of its own.
+/// A scripted provider in its own thread.
 pub struct Provider {
     _runtime: Runtime,
     server: ScriptedProvider,
@@ -24,7 +24,7 @@ impl Provider {
         Self { _runtime: runtime, server }
     }
 
-    /// A user of Cohere, who is impatient.
+    /// A user of Cohere with short timeouts.
     pub fn cohere(&self, docent: Docent) -> Docent {
         docent
             .with("DOCENT_EMBEDDER__KIND", "cohere")
@@ -50,7 +50,7 @@ impl Provider {
     }
 }
 
-/// A book of so many pages of one passage each.
+/// Writes a book of `pages` pages with one passage each.
 pub fn write_book(docent: &Docent, pages: usize) {
     for page in 0..pages {
         let text = format!("# Page {page}\n\nThis page is about subject{page} and nothing else.\n");
@@ -72,7 +72,7 @@ fn a_book_is_embedded_by_cohere_and_found_again() {
     assert_eq!(found["chunks"][0]["document_id"], "p42.md");
     assert_eq!(provider.texts("search_query"), ["what is subject42 about?"]);
     assert_eq!(provider.texts("search_document").len(), 100);
-    // Unchanged, it costs nothing; changed, only what changed.
+    // Without changes nothing is embedded; after a change, only what changed.
     docent.json(&["ingest"]);
     docent.write("book/p7.md", "# Page 7\n\nNow it is about something new.\n");
     assert_eq!(docent.json(&["ingest"])["embedded"], 1);
@@ -80,7 +80,7 @@ fn a_book_is_embedded_by_cohere_and_found_again() {
 }
 
 #[test]
-fn an_answer_costs_one_call_however_many_sentences_it_has() {
+fn an_answer_needs_one_embedding_call() {
     let provider = Provider::start(1024, vec![], Act::Answer);
     let docent = provider.cohere(Docent::new());
     write_book(&docent, 5);
@@ -90,7 +90,7 @@ fn an_answer_costs_one_call_however_many_sentences_it_has() {
 }
 
 #[test]
-fn the_variables_name_model_and_address() {
+fn environment_variables_set_the_model_and_the_base_url() {
     let provider = Provider::start(1024, vec![], Act::Answer);
     let docent = provider.cohere(Docent::new()).with("COHERE_MODEL", "embed-english-v3.0");
     write_book(&docent, 2);
@@ -121,7 +121,7 @@ fn the_variables_name_model_and_address() {
 }
 
 #[test]
-fn an_ingest_whose_server_dies_goes_on_without_embedding_twice() {
+fn an_ingest_resumes_after_a_server_failure_without_embedding_twice() {
     let dying = Provider::start(1024, vec![Act::Answer, Act::Answer], Act::Closed);
     let docent = dying.cohere(Docent::new());
     write_book(&docent, 300);
@@ -146,7 +146,7 @@ fn an_ingest_whose_server_dies_goes_on_without_embedding_twice() {
 }
 
 #[test]
-fn a_busy_provider_is_waited_for() {
+fn a_busy_provider_is_retried() {
     let provider = Provider::start(1024, vec![Act::Busy(429, 1)], Act::Answer);
     let docent = provider.cohere(Docent::new()).with("DOCENT_EMBEDDER__ATTEMPTS", "3");
     write_book(&docent, 2);
@@ -155,7 +155,7 @@ fn a_busy_provider_is_waited_for() {
 }
 
 #[test]
-fn an_index_of_another_embedder_is_refused_with_the_settings_to_go_back() {
+fn an_index_made_with_another_embedder_is_rejected_with_the_settings_to_restore() {
     let provider = Provider::start(1024, vec![], Act::Answer);
     let docent = provider.cohere(Docent::new());
     write_book(&docent, 2);
@@ -164,34 +164,34 @@ fn an_index_of_another_embedder_is_refused_with_the_settings_to_go_back() {
     docent.fails(
         &["search", "subject1"],
         3,
-        "error: the index was made with cohere/embed-multilingual-v3.0 (1024 wide), but local/all-MiniLM-L6-v2-int8 (384 wide) is configured\n\
+        "error: the index was made with cohere/embed-multilingual-v3.0 (1024 wide), but local/granite-embedding-30m-english-int8 (384 wide) is configured\n\
          hint: run `docent ingest` to embed the book again, or set embedder.kind = \"cohere\" and embedder.model = \"embed-multilingual-v3.0\"",
     );
 }
 
 #[test]
-fn what_is_not_configured_is_said_with_the_way_out() {
+fn missing_configuration_is_reported_with_a_hint() {
     let docent = Docent::new().with("DOCENT_EMBEDDER__KIND", "cohere");
     write_book(&docent, 2);
     docent.fails(
         &["ingest", "book"],
         3,
-        "error: the embedder cannot be used: Cohere: there is no API key for it; set COHERE_API_KEY",
+        "error: the embedder cannot be used: Cohere: the API key is missing; set COHERE_API_KEY",
     );
     let docent = Docent::new().with("DOCENT_EMBEDDER__KIND", "openai");
     docent.fails(
         &["search", "node"],
         3,
-        "error: the embedder cannot be used: OpenAI: there is no API key for it; set OPENAI_API_KEY",
+        "error: the embedder cannot be used: OpenAI: the API key is missing; set OPENAI_API_KEY",
     );
 }
 
 #[test]
-fn what_a_provider_refuses_is_said_without_the_key() {
+fn provider_errors_are_reported_without_the_key() {
     for (act, status, message) in [
-        (Act::Status(401), 3, "the API key was not accepted (401); check COHERE_API_KEY"),
-        (Act::Wide(768), 3, "it sent vectors 768 wide instead of 1024; check embedder.model"),
-        (Act::Status(503), 4, "the server answered 503"),
+        (Act::Status(401), 3, "the API key was rejected (HTTP 401); check COHERE_API_KEY"),
+        (Act::Wide(768), 3, "it returned vectors of width 768 instead of 1024; check embedder.model"),
+        (Act::Status(503), 4, "the server returned HTTP 503"),
     ] {
         let provider = Provider::start(1024, vec![], act);
         let docent = provider.cohere(Docent::new());
@@ -204,7 +204,7 @@ fn what_a_provider_refuses_is_said_without_the_key() {
 }
 
 #[test]
-fn the_doctor_tries_one_word() {
+fn the_doctor_embeds_a_test_word() {
     let finding = |docent: &Docent| {
         let run = docent.run(&["doctor", "--json"]);
         let findings: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -229,7 +229,7 @@ fn the_doctor_tries_one_word() {
 
 /// The tiny sentence model in a folder.
 #[test]
-fn a_model_in_a_folder_embeds_and_its_prefixes_are_its_identity() {
+fn a_model_in_a_folder_works_and_its_prefixes_are_part_of_its_identity() {
     let docent = Docent::new().with("DOCENT_EMBEDDER__KIND", "onnx").with("DOCENT_EMBEDDER__FOLDER", "tiny");
     docent.fails(&["search", "node"], 3, "error: the embedder cannot be used: tiny is not a folder");
     model_folder(&docent, "tiny", "tokens.onnx");
@@ -243,7 +243,7 @@ fn a_model_in_a_folder_embeds_and_its_prefixes_are_its_identity() {
     assert!(run.stderr.contains("set embedder.kind = \"onnx\" and the folder"), "{}", run.stderr);
 }
 
-/// Puts a tiny model into a folder of the home.
+/// Copies a tiny model into a folder below the home folder.
 pub fn model_folder(docent: &Docent, name: &str, graph: &str) {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docent-backends/tests/fixtures/onnx");
     let folder = docent.home.path().join(name);

@@ -1,3 +1,5 @@
+//! `docent eval`: scoring a question set.
+
 use crate::support::{Docent, shared_data};
 
 fn set(docent: &Docent) {
@@ -13,7 +15,7 @@ fn set(docent: &Docent) {
 }
 
 #[test]
-fn a_set_is_scored_and_the_run_can_be_scored_again() {
+fn a_question_set_is_scored_and_its_run_can_be_rescored() {
     let docent = Docent::without_vectors();
     set(&docent);
     let printed = docent.ok(&["eval", "set", "--run", "run.trec"]);
@@ -34,7 +36,7 @@ fn a_set_is_scored_and_the_run_can_be_scored_again() {
 }
 
 #[test]
-fn a_folder_that_is_no_set_says_what_is_missing() {
+fn an_incomplete_question_set_reports_what_is_missing() {
     let docent = Docent::without_vectors();
     std::fs::create_dir(docent.home.path().join("set")).unwrap();
     docent.fails(

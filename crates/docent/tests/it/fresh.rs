@@ -1,4 +1,4 @@
-//! A book that is kept fresh: by watching its files, and by the clock.
+//! Keeping a book up to date: by watching its files, and on a schedule.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -18,7 +18,7 @@ fn book() -> Docent {
     docent
 }
 
-/// An ingest that stays; killed when dropped.
+/// A running `ingest --watch`; killed when dropped.
 struct Watching {
     child: Child,
     lines: std::io::Lines<BufReader<ChildStdout>>,
@@ -51,14 +51,14 @@ impl Drop for Watching {
 }
 
 #[test]
-fn programs_hear_how_far_an_ingest_is() {
+fn json_output_reports_the_progress_of_an_ingest() {
     let docent = book();
     let stdout = docent.ok(&["ingest", "book", "--json"]);
     let events: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let names =
         |name: &str| -> Vec<&Value> { events.iter().filter(|event| event["event"] == name).collect() };
     let steps: Vec<_> = names("step").iter().map(|event| event["step"].as_str().unwrap()).collect();
-    assert_eq!(steps, ["reading", "cutting", "embedding", "building"]);
+    assert_eq!(steps, ["reading", "chunking", "embedding", "building"]);
     let passages = names("passages");
     let last = passages.iter().rfind(|event| event["step"] == "embedding").unwrap();
     assert_eq!((&last["done"], &last["total"]), (&3.into(), &3.into()));
@@ -76,7 +76,7 @@ fn programs_hear_how_far_an_ingest_is() {
 
 #[cfg(unix)]
 #[test]
-fn a_watched_folder_is_read_again_when_a_file_changes() {
+fn a_watched_folder_is_reingested_when_a_file_changes() {
     let docent = book();
     let mut watching = Watching::start(&docent, &["ingest", "book", "--watch", "--json"]);
     let first = watching.run();
@@ -91,7 +91,7 @@ fn a_watched_folder_is_read_again_when_a_file_changes() {
     assert_eq!((&done["generation"], &done["embedded"]), (&"g000002".into(), &1.into()));
     assert_eq!(done["changed"], serde_json::json!([{"page": "valves.md", "change": "changed"}]));
 
-    // A new folder is watched like the others.
+    // A new folder is watched too.
     docent.write("book/more/hoses.md", "# Hoses\n\nA hose bends.\n");
     let mut added = watching.run();
     while added.last().unwrap()["pages"]["added"] != 1 {
@@ -109,12 +109,12 @@ fn a_site_cannot_be_watched() {
     docent.fails(
         &["ingest", "https://example.org/docs/", "--watch"],
         2,
-        "error: --watch is for folders and files, but the sources are sites\n\
-         hint: `docent serve --every 6h` reads sites again by the clock",
+        "error: --watch only works for folders and files, but all sources are sites\n\
+         hint: use `docent serve --every 6h` to ingest sites again regularly",
     );
 }
 
-/// Waits for a line of a server's.
+/// Waits for a line of a server's output.
 fn wait_for(said: impl Fn() -> String, line: &str) {
     let end = Instant::now() + Duration::from_secs(60);
     while !said().contains(line) {
@@ -124,12 +124,12 @@ fn wait_for(said: impl Fn() -> String, line: &str) {
 }
 
 #[test]
-fn a_server_reads_its_book_first_and_then_by_the_clock() {
+fn a_server_ingests_before_it_starts_and_then_on_schedule() {
     let docent = book();
     docent.write("docent.toml", "[[sources]]\nlocation = \"book\"\n\n[serve]\nevery = \"1s\"\n");
     let served = docent.serve();
     let said = served.said();
-    assert!(said.contains("the book was never read: reading it first\n"), "{said}");
+    assert!(said.contains("no index yet; ingesting before the server starts\n"), "{said}");
     assert!(said.contains("pages    2 added"), "{said}");
     assert!(!said.contains("sample book"), "{said}");
 
@@ -141,7 +141,7 @@ fn a_server_reads_its_book_first_and_then_by_the_clock() {
     let found = docent.json(&["search", "uphill", "--top-k", "1"]);
     assert_eq!(found["chunks"][0]["content"], "A pump moves water uphill.");
 
-    // A source that is gone costs nothing that is there, and is said.
+    // A missing source leaves the current index unchanged and is reported.
     std::fs::rename(docent.home.path().join("book"), docent.home.path().join("away")).unwrap();
     wait_for(|| served.said(), "warning: the book could not be refreshed: ");
     std::fs::rename(docent.home.path().join("away"), docent.home.path().join("book")).unwrap();
@@ -150,11 +150,15 @@ fn a_server_reads_its_book_first_and_then_by_the_clock() {
 }
 
 #[test]
-fn times_that_make_no_sense_are_refused() {
+fn invalid_intervals_are_rejected() {
     let docent = Docent::without_vectors();
     let run = docent.run(&["serve", "--every", "often"]);
     assert_eq!(run.status, 2);
-    assert!(run.stderr.contains("`often` is no time; write 90s, 30m, 6h or 1d"), "{}", run.stderr);
+    assert!(run.stderr.contains("invalid interval `often`; use a number and a unit"), "{}", run.stderr);
     docent.write("docent.toml", "[serve]\nevery = \"6\"\n");
-    docent.fails(&["status"], 3, "error: serve.every: `6` is no time; write 90s, 30m, 6h or 1d");
+    docent.fails(
+        &["status"],
+        3,
+        "error: serve.every: invalid interval `6`; use a number and a unit, such as 90s, 30m, 6h or 1d",
+    );
 }

@@ -1,21 +1,20 @@
-//! Addresses and anchors, held against what the real generators render.
+//! URLs and anchors, compared with the output of real site generators.
 //!
-//! The same handbook is read twice: as its author has it, and as its readers have it. Either way
-//! every address must be a page that was rendered, and every anchor an id on that page, at the
-//! heading it is said to be.
+//! The same handbook is read twice: from its sources, and as published. Either way every URL must be a
+//! rendered page, and every anchor an id on that page, at the right heading.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use docent_core::chunk::chunk;
-use docent_core::document::Document;
+use docent_parse::document::Document;
 use percent_encoding::percent_decode_str;
 
 use crate::rendered::{self, Book, books, file, ids, pages_in, publish, read_site, read_source};
 use crate::support::shared_data;
 
-/// What was held against the rendered pages.
+/// The result of comparing with the rendered pages.
 #[derive(Debug)]
 struct Figures {
     pages: usize,
@@ -24,31 +23,31 @@ struct Figures {
 }
 
 #[test]
-fn addresses_made_from_sources_are_those_of_the_rendered_book() {
+fn urls_derived_from_sources_match_the_rendered_book() {
     let mut results = Vec::new();
     for book in books() {
         let base = format!("https://mill.example{}", book.below);
         let read = read_source(&book.source, &base);
-        let figures = held_against(&book.rendered, "https://mill.example", &read.documents);
+        let figures = compare(&book.rendered, "https://mill.example", &read.documents);
         results.push((format!("{} from its sources", book.name), figures));
     }
-    all_right(&results);
+    check_results(&results);
 }
 
 #[tokio::test]
-async fn addresses_of_a_published_book_are_on_its_pages() {
+async fn urls_of_a_published_book_exist_on_its_pages() {
     let mut results = Vec::new();
     for book in books() {
         let site = publish(&book.rendered, |page| page);
         let read = read_site(&format!("{}{}/", site.url(), book.below)).await;
-        let figures = held_against(&book.rendered, &site.url(), &read.documents);
+        let figures = compare(&book.rendered, &site.url(), &read.documents);
         results.push((format!("{} as it is published", book.name), figures));
     }
-    all_right(&results);
+    check_results(&results);
 }
 
 #[tokio::test]
-async fn a_book_that_is_built_now_is_read_as_well() {
+async fn a_freshly_built_book_matches_too() {
     let Some(python) = python() else { return };
     let folder = tempfile::tempdir().unwrap();
     let sources = rendered::generators();
@@ -73,59 +72,60 @@ async fn a_book_that_is_built_now_is_read_as_well() {
     let mut results = Vec::new();
     for (name, source, module, arguments) in builds {
         let mut command = Command::new(&python);
-        // Nothing is left behind in the checkout.
+        // Leave no files behind in the checkout.
         command.args(module).args(arguments).env("PYTHONDONTWRITEBYTECODE", "1");
         let output = command.output().unwrap();
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
         let book = Book { name, source: source.clone(), rendered: built(name), below: "" };
-        // Pages that are made of the others, which no author wrote.
+        // Generated pages that no author wrote.
         for made in ["404.html", "genindex.html", "search.html", "py-modindex.html"] {
             let _ = std::fs::remove_file(book.rendered.join(made));
         }
         let read = read_source(&book.source, "https://mill.example");
-        let figures = held_against(&book.rendered, "https://mill.example", &read.documents);
+        let figures = compare(&book.rendered, "https://mill.example", &read.documents);
         results.push((format!("{name} built now, from its sources"), figures));
         let site = publish(&book.rendered, |page| page);
         let read = read_site(&format!("{}/", site.url())).await;
-        let figures = held_against(&book.rendered, &site.url(), &read.documents);
+        let figures = compare(&book.rendered, &site.url(), &read.documents);
         results.push((format!("{name} built now, as it is published"), figures));
     }
-    all_right(&results);
+    check_results(&results);
 }
 
 #[tokio::test]
-async fn anchors_of_a_large_published_book_are_on_its_pages() {
+async fn anchors_of_a_large_published_book_exist_on_its_pages() {
     let Some(shared) = shared_data() else { return };
     let rendered = shared.join("books/python-html");
     let read = read_source(&rendered, "https://mill.example");
-    let from_folder = held_against(&rendered, "https://mill.example", &read.documents);
+    let from_folder = compare(&rendered, "https://mill.example", &read.documents);
     let site = publish(&rendered, |page| page);
     let mut documents = Vec::new();
     for part in ["tutorial", "howto", "faq"] {
         documents.extend(read_site(&format!("{}/{part}/", site.url())).await.documents);
     }
-    let mut from_site = held_against(&rendered, &site.url(), &documents);
-    // A table of contents and nothing else is no page of a site.
+    let mut from_site = compare(&rendered, &site.url(), &documents);
+    // A page with only a table of contents is not indexed when a site is crawled.
     from_site.wrong.retain(|what| !what.ends_with("faq/index.html is not in the book"));
-    all_right(&[
+    check_results(&[
         ("Python from its folder".to_owned(), from_folder),
         ("Python as it is published".to_owned(), from_site),
     ]);
 }
 
-/// Any book against its own rendering, by hand: `DOCENT_TEST_SOURCE` and `DOCENT_TEST_RENDERED` are the folders.
+/// Compares any book with its own rendering, run by hand: `DOCENT_TEST_SOURCE` and `DOCENT_TEST_RENDERED` are
+/// the folders.
 #[test]
 #[ignore = "needs a book and its rendering"]
-fn a_book_of_choice_is_held_against_its_rendering() {
+fn a_given_book_matches_its_rendering() {
     let folder =
         |name: &str| PathBuf::from(std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set")));
     let read = read_source(&folder("DOCENT_TEST_SOURCE"), "https://mill.example");
-    let figures = held_against(&folder("DOCENT_TEST_RENDERED"), "https://mill.example", &read.documents);
-    all_right(&[("The book".to_owned(), figures)]);
+    let figures = compare(&folder("DOCENT_TEST_RENDERED"), "https://mill.example", &read.documents);
+    check_results(&[("The book".to_owned(), figures)]);
 }
 
-/// Nothing is wrong, and enough was compared: a comparison of nothing would prove nothing.
-fn all_right(results: &[(String, Figures)]) {
+/// Checks that nothing is wrong and that enough was compared to prove something.
+fn check_results(results: &[(String, Figures)]) {
     let mut wrong = String::new();
     for (name, figures) in results {
         eprintln!(
@@ -141,8 +141,8 @@ fn all_right(results: &[(String, Figures)]) {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Holds pages against the rendered ones; none of either may be missing.
-fn held_against(folder: &Path, base: &str, documents: &[Document]) -> Figures {
+/// Compares pages with the rendered ones; neither side may lack any.
+fn compare(folder: &Path, base: &str, documents: &[Document]) -> Figures {
     let mut wrong: Vec<String> = Vec::new();
     let mut unread = pages_in(folder);
     let mut addresses = BTreeSet::new();
@@ -158,7 +158,7 @@ fn held_against(folder: &Path, base: &str, documents: &[Document]) -> Figures {
         for heading in document.sections.iter().filter_map(|section| section.heading.as_ref()) {
             let words: String = heading.text.chars().filter(|c| c.is_alphanumeric()).collect();
             match &heading.anchor {
-                // The title of a page is where the page begins.
+                // The title of a page is at the top of the page and needs no anchor.
                 None if heading.level > 1 => wrong.push(format!("{path}: {} has no anchor", heading.text)),
                 None => {}
                 Some(anchor) if ids.get(anchor).is_some_and(|text| text.starts_with(&words)) => {}
@@ -181,7 +181,7 @@ fn held_against(folder: &Path, base: &str, documents: &[Document]) -> Figures {
     Figures { pages: documents.len(), anchors: addresses.len(), wrong }
 }
 
-/// The Python that `cargo xtask check` prepares, with the generators in it.
+/// The Python that `cargo xtask check` installs, with the site generators in it.
 fn python() -> Option<PathBuf> {
     let prepared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-tools/venv/bin/python");
     let python = std::env::var_os("DOCENT_TEST_PYTHON").map_or(prepared, PathBuf::from);
@@ -190,7 +190,7 @@ fn python() -> Option<PathBuf> {
         let missing =
             format!("{} has no Sphinx and MkDocs; `cargo xtask check` prepares them", python.display());
         assert!(std::env::var_os("DOCENT_TEST_REQUIRE_CLIENTS").is_none(), "{missing}");
-        eprintln!("NOT TESTED: building with Sphinx and MkDocs was left out: {missing}");
+        docent_backends::testing::skipped(&missing);
         return None;
     }
     Some(python)

@@ -1,4 +1,4 @@
-//! A book full of instructions changes neither behaviour nor citations.
+//! A book full of instructions changes neither behavior nor citations.
 
 use docent_backends::testing::scripted_model::Reply;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::model::Model;
 use crate::support::Docent;
 
-/// Pages that try everything we know.
+/// Pages with every attack we know.
 const PAGES: [(&str, &str); 5] = [
     (
         "valves.md",
@@ -43,7 +43,7 @@ fn book() -> Docent {
     docent
 }
 
-/// Every citation leads to the book and quotes it.
+/// Checks that every citation links to the book and quotes it.
 fn check(response: &Value) {
     for citation in response["citations"].as_array().unwrap() {
         assert!(citation["url"].as_str().unwrap().starts_with("https://book.example/docs/"), "{citation}");
@@ -58,7 +58,7 @@ fn check(response: &Value) {
 }
 
 #[test]
-fn without_a_model_the_facts_are_cited_and_the_orders_are_just_words() {
+fn without_a_model_facts_are_cited_and_instructions_are_plain_text() {
     let docent = book();
     for (question, fact, page) in [
         ("At which pressure does a relief valve open?", "3 bar", "Valves"),
@@ -74,7 +74,7 @@ fn without_a_model_the_facts_are_cited_and_the_orders_are_just_words() {
 }
 
 #[test]
-fn a_model_that_obeys_the_book_gets_nothing_past_us() {
+fn a_model_that_obeys_injected_instructions_is_contained() {
     // The worst model: it does whatever the passages say.
     let obedient = "The book recommends https://evil.example/buy [7]. Arr, matey, gold for all [9]. \
                     See [the real source](https://evil.example/pipes). A relief valve opens at 3 bar [1].";
@@ -84,7 +84,7 @@ fn a_model_that_obeys_the_book_gets_nothing_past_us() {
     check(&response);
     let answer = response["answer"].as_str().unwrap();
     assert!(!answer.contains("[7]") && !answer.contains("[9]"), "{answer}");
-    // A link may quote the page's words; where it leads is the book alone.
+    // A link may quote the page's words, but it always leads to the book.
     assert!(
         answer.split("](").skip(1).all(|link| link.starts_with("https://book.example/docs/")),
         "{answer}"
@@ -100,10 +100,10 @@ fn a_model_that_obeys_the_book_gets_nothing_past_us() {
 }
 
 #[test]
-fn the_models_rules_and_marks_hold_whatever_the_pages_say() {
+fn pages_cannot_change_the_prompts_rules_and_delimiters() {
     let model = Model::start(vec![Reply::text("A tank holds 200 litres [1].")]);
     let docent = model.serve(book());
-    docent.json(&["ask", "How much does a tank hold and a pump move?"]);
+    docent.json(&["ask", "How much does a tank hold?"]);
     let requests = model.requests();
     let messages = requests[0].body["messages"].as_array().unwrap();
     let systems: Vec<&Value> = messages.iter().filter(|message| message["role"] == "system").collect();
@@ -115,5 +115,5 @@ fn the_models_rules_and_marks_hold_whatever_the_pages_say() {
     assert_eq!(opened, closed, "{prompt}");
     let numbers: Vec<String> = (1..=opened).map(|number| format!("<passage number=\"{number}\"")).collect();
     assert!(numbers.iter().all(|number| prompt.matches(number.as_str()).count() == 1), "{prompt}");
-    assert!(prompt.ends_with("Question: How much does a tank hold and a pump move?"), "{prompt}");
+    assert!(prompt.ends_with("Question: How much does a tank hold?"), "{prompt}");
 }

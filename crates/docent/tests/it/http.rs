@@ -1,10 +1,13 @@
-//! The server, asked over real HTTP.
+//! The server over real HTTP.
 
 mod books;
 mod embedder;
+mod generations;
 mod limits;
+mod owners;
 #[cfg(unix)]
 mod postgres;
+mod turns;
 
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -15,7 +18,7 @@ use crate::support::{Docent, Served};
 const NODE: &str = "What is a ROS 2 node?";
 
 /// A client of one server.
-struct Site {
+pub struct Site {
     _owner: Option<Docent>,
     served: Served,
     client: Client,
@@ -23,13 +26,13 @@ struct Site {
 }
 
 impl Site {
-    fn new(docent: &Docent) -> Self {
+    pub fn new(docent: &Docent) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         Self { _owner: None, served: docent.serve(), client: Client::new(), runtime }
     }
 
-    /// Keeps the owner, whose folder would go otherwise.
+    /// Keeps `docent`, whose folder would be deleted otherwise.
     fn of(docent: Docent) -> Self {
         let mut site = Self::new(&docent);
         site._owner = Some(docent);
@@ -47,12 +50,39 @@ impl Site {
         self.runtime.block_on(request.send()).unwrap()
     }
 
-    fn post(&self, path: &str, body: Value) -> (u16, Value) {
+    pub fn post(&self, path: &str, body: Value) -> (u16, Value) {
         self.read(self.send(Method::POST, path, Some(body), &[]))
     }
 
-    fn get(&self, path: &str) -> (u16, Value) {
+    pub fn get(&self, path: &str) -> (u16, Value) {
         self.read(self.send(Method::GET, path, None, &[]))
+    }
+
+    /// The metrics, read with an admin's `Authorization` header.
+    fn metrics(&self, admin: &str) -> String {
+        let response = self.send(Method::GET, "/metrics", None, &[("authorization", admin)]);
+        self.read(response).1.as_str().unwrap().to_owned()
+    }
+
+    /// Creates a conversation; returns its id and its key.
+    pub fn begin(&self) -> (String, String) {
+        let (status, session) = self.post("/api/v1/sessions", json!({}));
+        assert_eq!(status, 201, "{session}");
+        let text = |field: &str| session[field].as_str().unwrap().to_owned();
+        (text("session_id"), text("session_key"))
+    }
+
+    /// Sends a request with a conversation's key.
+    pub fn with_key(&self, method: Method, path: &str, body: Option<Value>, key: &str) -> (u16, Value) {
+        self.read(self.send(method, path, body, &[("x-docent-session-key", key)]))
+    }
+
+    /// Asks a question in a conversation.
+    fn ask_in(&self, (id, key): (&str, &str), query: &str) -> Value {
+        let body = json!({ "query": query, "session_id": id });
+        let (status, answer) = self.with_key(Method::POST, "/api/v1/ask", Some(body), key);
+        assert_eq!(status, 200, "{answer}");
+        answer
     }
 
     fn read(&self, response: Response) -> (u16, Value) {
@@ -77,7 +107,7 @@ impl Site {
             .collect()
     }
 
-    /// Expects an error in the contract's shape.
+    /// Expects an error in the format of the contract.
     fn fails(&self, response: Response, status: u16, code: &str, message: &str) {
         let header = response.headers().get("x-request-id").unwrap().to_str().unwrap().to_owned();
         let (found, body) = self.read(response);
@@ -95,7 +125,7 @@ impl Site {
 }
 
 #[test]
-fn an_answer_is_the_same_object_as_on_the_command_line() {
+fn an_answer_has_the_same_json_as_on_the_command_line() {
     let docent = Docent::new();
     docent.write("book/nodes.md", "# Nodes\n\nA ROS 2 node is a participant in the graph.\n");
     docent.ok(&["ingest", "book", "--base-url", "https://book.example", "--quiet"]);
@@ -114,7 +144,7 @@ fn an_answer_is_the_same_object_as_on_the_command_line() {
 }
 
 #[test]
-fn a_book_that_is_published_nowhere_is_read_here() {
+fn pages_of_an_unpublished_book_are_read_on_the_server() {
     let site = Site::of(Docent::new());
     let (_, answer) = site.post("/api/v1/ask", json!({ "query": "What is the computation graph?" }));
     let citation = &answer["citations"][0];
@@ -148,11 +178,11 @@ fn a_stream_ends_with_the_whole_answer() {
 }
 
 #[test]
-fn whatever_is_wrong_has_the_contracts_body() {
+fn every_error_has_the_body_of_the_contract() {
     let site = Site::of(Docent::new());
     let ask = |body: Value| site.send(Method::POST, "/api/v1/ask", Some(body), &[]);
     site.fails(ask(json!({ "query": "  " })), 400, "validation_error", "Query cannot be empty");
-    site.fails(ask(json!({ "query": "x".repeat(1001) })), 400, "validation_error", "Query is too long");
+    site.fails(ask(json!({ "query": "x".repeat(8001) })), 400, "validation_error", "Query is too long");
     site.fails(
         ask(json!({ "query": "x", "top_k": 11 })),
         400,
@@ -165,9 +195,9 @@ fn whatever_is_wrong_has_the_contracts_body() {
         "validation_error",
         "no module `kitchen`",
     );
-    site.fails(ask(json!({ "question": "x" })), 400, "validation_error", "not what this route takes");
+    site.fails(ask(json!({ "question": "x" })), 400, "validation_error", "Invalid request body");
     site.fails(ask(json!({ "query": "x", "session_id": uuid::Uuid::nil() })), 404, "not_found", "no session");
-    site.fails(ask(json!({ "query": "x".repeat(70_000) })), 413, "payload_too_large", "too long");
+    site.fails(ask(json!({ "query": "x".repeat(70_000) })), 413, "payload_too_large", "too large");
     let streamed = json!({ "query": " ", "stream": true });
     site.fails(ask(streamed), 400, "validation_error", "Query cannot be empty");
     let search = |body: Value| site.send(Method::POST, "/api/v1/search", Some(body), &[]);
@@ -179,16 +209,16 @@ fn whatever_is_wrong_has_the_contracts_body() {
         "between 0.0 and 1.0",
     );
     let get = |path: &str| site.send(Method::GET, path, None, &[]);
-    site.fails(get("/nothing"), 404, "not_found", "nothing at this address");
-    site.fails(get("/assets/../Cargo.toml"), 404, "not_found", "nothing at this address");
-    site.fails(get("/api/v1/sessions/x"), 400, "validation_error", "address");
-    site.fails(get("/api/v1/ask"), 405, "method_not_allowed", "does not take");
+    site.fails(get("/nothing"), 404, "not_found", "Not found");
+    site.fails(get("/assets/../Cargo.toml"), 404, "not_found", "Not found");
+    site.fails(get("/api/v1/sessions/x"), 400, "validation_error", "Invalid path");
+    site.fails(get("/api/v1/ask"), 405, "method_not_allowed", "Method not allowed");
     let nobody = json!({ "turn_id": uuid::Uuid::nil(), "rating": "up" });
     site.fails(site.send(Method::POST, "/api/v1/feedback", Some(nobody), &[]), 404, "not_found", "no answer");
 }
 
 #[test]
-fn an_answer_from_memory_is_a_new_turn() {
+fn a_cached_answer_is_a_new_turn() {
     let site = Site::of(Docent::new());
     let (_, first) = site.post("/api/v1/ask", json!({ "query": NODE }));
     let (_, again) = site.post("/api/v1/ask", json!({ "query": NODE }));
@@ -201,7 +231,7 @@ fn an_answer_from_memory_is_a_new_turn() {
 }
 
 #[test]
-fn a_search_is_the_contracts() {
+fn search_follows_the_contract() {
     let site = Site::of(Docent::new());
     let (status, found) =
         site.post("/api/v1/search", json!({ "query": "publish a message", "top_k": 3, "module": "ros2" }));
@@ -212,35 +242,39 @@ fn a_search_is_the_contracts() {
 }
 
 #[test]
-fn a_conversation_is_kept_shown_renamed_exported_reset_and_deleted() {
+fn a_conversation_can_be_shown_renamed_exported_reset_and_deleted() {
     let site = Site::of(Docent::new());
-    let (status, session) = site.post("/api/v1/sessions", json!({}));
-    assert_eq!(status, 201);
-    let id = session["session_id"].as_str().unwrap();
-    site.post("/api/v1/ask", json!({ "query": "What is Isaac Sim?", "session_id": id }));
-    let (_, second) =
-        site.post("/api/v1/ask", json!({ "query": "How do I use it for synthetic data?", "session_id": id }));
+    let (id, key) = site.begin();
+    site.ask_in((&id, &key), "What is Isaac Sim?");
+    let second = site.ask_in((&id, &key), "How do I use it for synthetic data?");
     assert!(second["citations"][0]["page_title"].as_str().unwrap().contains("Isaac Sim"), "{second}");
     let path = format!("/api/v1/sessions/{id}");
-    let (_, shown) = site.get(&format!("{path}?html=true"));
+    let get = |path: &str| site.with_key(Method::GET, path, None, &key).1;
+    let shown = get(&format!("{path}?html=true"));
     assert_eq!((&shown["turn_count"], &shown["title"]), (&json!(2), &json!("What is Isaac Sim?")));
+    assert_eq!((&shown["earlier"], &shown["read_only"]), (&Value::Null, &json!(false)));
     assert!(shown["turns"][0]["response"]["sentences"][0]["html"].is_string());
     assert!(shown["turns"][0]["response"]["sources"].is_array());
-    let renamed = site.read(site.send(Method::PATCH, &path, Some(json!({ "title": "Isaac" })), &[])).1;
+    let renamed = site.with_key(Method::PATCH, &path, Some(json!({ "title": "Isaac" })), &key).1;
     assert_eq!(renamed["title"], "Isaac");
-    let exported = site.send(Method::GET, &format!("{path}/export"), None, &[]);
+    let headers = [("x-docent-session-key", key.as_str())];
+    let exported = site.send(Method::GET, &format!("{path}/export"), None, &headers);
     assert!(exported.headers()["content-disposition"].to_str().unwrap().contains(".md"));
     let exported = site.runtime.block_on(exported.text()).unwrap();
     assert!(exported.starts_with("# Isaac\n"), "{exported}");
-    assert_eq!(site.get(&format!("{path}/export?format=json")).1["turns"].as_array().unwrap().len(), 2);
-    assert_eq!(site.post(&format!("{path}/reset"), json!({})).1["turn_count"], 0);
-    assert_eq!(site.get("/api/v1/sessions").1["sessions"][0]["session_id"], id);
-    assert_eq!(site.send(Method::DELETE, &path, None, &[]).status(), StatusCode::NO_CONTENT);
-    site.fails(site.send(Method::GET, &path, None, &[]), 404, "not_found", "no session");
+    let exported = get(&format!("{path}/export?format=json"));
+    assert_eq!((&exported["title"], exported["turns"].as_array().unwrap().len()), (&json!("Isaac"), 2));
+    assert_eq!(
+        site.with_key(Method::POST, &format!("{path}/reset"), Some(json!({})), &key).1["turn_count"],
+        0
+    );
+    assert_eq!(get(&format!("{path}/export?format=json"))["turns"], json!([]));
+    assert_eq!(site.with_key(Method::DELETE, &path, None, &key).0, 204);
+    site.fails(site.send(Method::GET, &path, None, &headers), 404, "not_found", "no session");
 }
 
 #[test]
-fn feedback_reaches_the_owners_report() {
+fn feedback_appears_in_the_operators_report() {
     let docent = Docent::new();
     let site = Site::new(&docent);
     let (_, answer) = site.post("/api/v1/ask", json!({ "query": NODE }));
@@ -251,10 +285,16 @@ fn feedback_reaches_the_owners_report() {
     let page = std::fs::read_to_string(docent.home.path().join("owner.html")).unwrap();
     assert!(page.contains("too &lt;b&gt;short&lt;/b&gt;"), "comments are text");
     assert!(page.contains("How do I bake a chocolate cake?"));
+    let report = docent.json(&["report", "owner.html"]);
+    assert_eq!(
+        (&report["questions"], &report["answered"], &report["marked_down"], &report["file"]),
+        (&json!(2), &json!(1), &json!(1), &json!("owner.html"))
+    );
+    assert!(!report["gaps"].as_array().unwrap().is_empty(), "{report}");
 }
 
 #[test]
-fn the_book_describes_itself() {
+fn status_modules_and_suggestions_describe_the_book() {
     let site = Site::of(Docent::new());
     let (_, status) = site.get("/api/v1/status");
     assert_eq!(
@@ -272,12 +312,12 @@ fn the_book_describes_itself() {
     }
     assert_eq!(site.get("/healthz"), (200, json!("ok")));
     assert_eq!(site.get("/readyz").1["ready"], true);
-    let (_, metrics) = site.get("/metrics");
-    assert!(metrics.as_str().unwrap().contains("docent_turns_total{outcome=\"completed\"}"), "{metrics}");
+    let (status, _) = site.get("/metrics");
+    assert_eq!(status, 401, "metrics require an operator's key");
 }
 
 #[test]
-fn every_page_is_served_whole_and_asks_nothing_of_others() {
+fn pages_are_self_contained_and_have_a_strict_content_security_policy() {
     let site = Site::of(Docent::new());
     let page = site.send(Method::GET, "/", None, &[]);
     let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
@@ -298,7 +338,7 @@ fn every_page_is_served_whole_and_asks_nothing_of_others() {
 }
 
 #[test]
-fn words_that_look_like_markup_stay_words() {
+fn text_that_looks_like_markup_is_escaped() {
     let docent = Docent::without_vectors();
     docent.write(
         "book/xss.md",

@@ -1,3 +1,5 @@
+//! `docent ingest`: reports, warnings and incremental updates.
+
 use crate::support::Docent;
 
 fn pages(docent: &Docent) {
@@ -10,15 +12,15 @@ fn pages(docent: &Docent) {
 }
 
 #[test]
-fn ingest_says_what_it_did_and_links_lead_to_the_published_pages() {
+fn ingest_reports_what_it_did_and_links_point_to_the_published_pages() {
     let docent = Docent::new();
     pages(&docent);
     let run = docent.run(&["ingest", "book", "--base-url", "https://example.org/docs"]);
     assert_eq!(run.status, 0, "{}", run.stderr);
     assert!(run.stderr.contains("pages    2 added, 0 changed, 0 removed, 0 unchanged"), "{}", run.stderr);
     assert!(run.stderr.contains("sections 3 added, 0 changed, 0 removed, 0 unchanged"), "{}", run.stderr);
-    assert!(run.stderr.contains("passages 3: 3 embedded (28 tokens), 0 reused"), "{}", run.stderr);
-    assert!(run.stderr.contains("1 other files are no pages: 1 .json"), "{}", run.stderr);
+    assert!(run.stderr.contains("passages 3: 3 embedded (31 tokens), 0 reused"), "{}", run.stderr);
+    assert!(run.stderr.contains("skipped 1 file that is not a page: 1 .json"), "{}", run.stderr);
     let url = |query: &str| docent.json(&["search", query, "--top-k", "1"])["chunks"][0]["url"].clone();
     assert_eq!(url("names of nodes"), "https://example.org/docs/ros2/nodes#names");
     assert_eq!(url("a process"), "https://example.org/docs/ros2/nodes");
@@ -26,7 +28,7 @@ fn ingest_says_what_it_did_and_links_lead_to_the_published_pages() {
 }
 
 #[test]
-fn an_unchanged_book_publishes_nothing_and_a_changed_section_embeds_only_itself() {
+fn an_unchanged_book_publishes_nothing_and_only_changed_sections_are_embedded() {
     let docent = Docent::new();
     pages(&docent);
     docent.ok(&["ingest", "book"]);
@@ -70,7 +72,7 @@ fn a_page_that_moved_keeps_its_vectors() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_warned_about_by_name() {
+fn unreadable_pages_give_a_warning_with_their_name() {
     let docent = Docent::without_vectors();
     docent.write("book/good.md", "# Good\n\nText.\n");
     docent.write("book/empty.md", "");
@@ -89,11 +91,11 @@ fn what_cannot_be_understood_is_warned_about_by_name() {
 
 #[cfg(unix)]
 #[test]
-fn an_unreadable_file_is_a_warning() {
+fn an_unreadable_file_gives_a_warning() {
     use std::os::unix::fs::PermissionsExt;
     let docent = Docent::without_vectors();
     docent.write("book/good.md", "# Good\n\nText.\n");
-    // A link to nothing cannot be read by anyone, root included.
+    // Nobody can read a dangling link, not even root.
     std::os::unix::fs::symlink("nowhere", docent.home.path().join("book/gone.md")).unwrap();
     let closed = docent.write("book/closed.md", "# Closed\n\nText.\n");
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
@@ -106,7 +108,7 @@ fn an_unreadable_file_is_a_warning() {
 }
 
 #[test]
-fn several_sources_are_one_book() {
+fn several_sources_form_one_book() {
     let docent = Docent::without_vectors();
     docent.write("a/index.md", "# A\n\nApples.\n");
     docent.write("b/index.md", "# B\n\nBananas.\n");
@@ -128,7 +130,7 @@ fn a_corpus_can_be_ingested() {
 }
 
 #[test]
-fn a_reader_never_fails_while_another_process_ingests() {
+fn searches_never_fail_while_another_process_ingests() {
     use docent_backends::index::embedded::EmbeddedIndex;
     use docent_core::index::{Filter, Index, IndexQuery};
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -145,7 +147,7 @@ fn a_reader_never_fails_while_another_process_ingests() {
                 let query = IndexQuery { text: "node", vector: None, filter: &Filter::default(), depth: 5 };
                 let found = runtime.block_on(index.search(&query)).unwrap();
                 assert_eq!(found.lexical.len(), 1);
-                // A fresh reader must always find a whole generation too.
+                // A newly opened index must always be a complete generation too.
                 EmbeddedIndex::open(&docent.index()).unwrap();
                 searches.fetch_add(1, Ordering::Relaxed);
             }
@@ -157,12 +159,12 @@ fn a_reader_never_fails_while_another_process_ingests() {
         done.store(true, Ordering::Relaxed);
     });
     assert!(searches.load(Ordering::Relaxed) > 20);
-    let last = index.generation();
-    assert_eq!(last.name, "g000021", "the open index moved along");
+    let last = index.generation().unwrap();
+    assert_eq!(last.name, "g000021", "the open index follows new generations");
 }
 
 #[test]
-fn books_of_every_format_are_one_book() {
+fn one_book_can_mix_all_formats() {
     let docent = Docent::without_vectors();
     docent.write("book/nodes.adoc", "= Nodes\n\n== Names\n\nEvery node has a name like zebra.\n");
     docent.write(
@@ -170,7 +172,7 @@ fn books_of_every_format_are_one_book() {
         r###"{"cells": [{"cell_type": "markdown", "source": ["## Draw a Plot\n", "\n", "A giraffe is drawn."]}], "metadata": {}, "nbformat": 4}"###,
     );
     docent.write("book/notes.txt", "A lion sleeps.\n");
-    let pdf = include_bytes!("../../../docent-core/tests/fixtures/outline.pdf");
+    let pdf = include_bytes!("../../../docent-parse/tests/fixtures/outline.pdf");
     std::fs::write(docent.home.path().join("book/pumps.pdf"), pdf).unwrap();
     let run = docent.run(&["ingest", "book", "--base-url", "https://example.org"]);
     assert_eq!(run.status, 0, "{}", run.stderr);
@@ -190,7 +192,7 @@ fn an_archive_is_ingested_like_a_folder() {
         .current_dir(docent.home.path())
         .status();
     if !packed.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: there is no tar");
+        eprintln!("skipped: tar is not installed");
         return;
     }
     docent.ok(&["ingest", "book.tar.gz", "--base-url", "https://example.org"]);

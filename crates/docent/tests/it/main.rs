@@ -13,15 +13,22 @@ mod embedders;
 mod rerankers;
 mod eval;
 mod fresh;
+#[cfg(unix)]
+mod full_disk;
 mod ingest;
+#[cfg(unix)]
+mod kills;
 mod search;
 mod ask;
 mod chat;
 mod hostile;
 mod http;
 mod model;
+mod pdfs;
 mod qdrant;
 mod sessions;
 mod several;
 mod sites;
+#[cfg(unix)]
+mod stop;
 mod generators;

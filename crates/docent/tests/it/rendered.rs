@@ -1,33 +1,32 @@
-//! Books that real generators rendered, and servers that publish them on this machine.
+//! Books rendered by real site generators, and local servers that publish them.
 //!
-//! Invariant: what is served is the rendered copy, but for the name of its host and for what a
-//! test adds by itself.
+//! Invariant: the rendered copy is served unchanged, except for its host name and what a test adds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use docent_backends::index::parts::{SiteOptions, SourceRecord};
+use docent_backends::index::contents::{SiteOptions, SourceRecord};
 use docent_backends::ingest::Progress;
 use docent_backends::source::{Read, site};
 use docent_backends::testing::ScriptedSite;
 use docent_backends::testing::scripted_site::Answer;
 use scraper::{Html, Selector};
 
-/// Where the rendered copies believe to be published.
+/// The address at which the rendered copies were published.
 const PUBLISHED: &str = "https://mill.example";
 
 /// A book in both forms.
 pub struct Book {
     pub name: &'static str,
-    /// The folder an author has.
+    /// The folder with the sources.
     pub source: PathBuf,
     /// The folder that is published.
     pub rendered: PathBuf,
-    /// Where the pages lie below the address of the site.
+    /// The path of the pages below the address of the site.
     pub below: &'static str,
 }
 
-/// All books that are kept rendered.
+/// All books with a rendered copy.
 pub fn books() -> Vec<Book> {
     let kept = [
         ("Docusaurus", "docusaurus", "/docs"),
@@ -48,13 +47,13 @@ pub fn generators() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/generators")
 }
 
-/// Publishes a folder on a port of this machine; every page goes through `change`.
+/// Publishes a folder on a local port; every page is passed through `change`.
 pub fn publish(folder: &Path, change: impl Fn(String) -> String + Send + Sync + 'static) -> ScriptedSite {
     let folder = folder.to_owned();
     let script = move |visit: &docent_backends::testing::scripted_site::Visit| {
         let host = visit.headers.get("host").cloned().unwrap_or_default();
         let Some(file) = file(&folder, &visit.path) else {
-            // Styles, scripts and pictures are not kept; a browser would complain about each.
+            // Styles, scripts and images are not stored; a browser would report each of them.
             let is_page =
                 !visit.path.contains('.') || visit.path.contains(".html") || visit.path.contains(".xml");
             return Answer::status(if is_page || visit.path.contains(".txt") { 404 } else { 204 });
@@ -72,7 +71,7 @@ pub fn publish(folder: &Path, change: impl Fn(String) -> String + Send + Sync + 
     ScriptedSite::start(script).unwrap()
 }
 
-/// The file a server of static pages sends for a path.
+/// The file that a static file server sends for a path.
 pub fn file(folder: &Path, path: &str) -> Option<PathBuf> {
     let path = path.split(['?', '#']).next().unwrap_or_default().trim_matches('/');
     if path.contains("..") {
@@ -83,7 +82,7 @@ pub fn file(folder: &Path, path: &str) -> Option<PathBuf> {
     candidates.into_iter().find(|file| file.is_file())
 }
 
-/// Reads the site that is published at an address of this machine.
+/// Crawls the site that is published at a local address.
 pub async fn read_site(address: &str) -> Read {
     let source = SourceRecord {
         location: address.to_owned(),
@@ -94,14 +93,14 @@ pub async fn read_site(address: &str) -> Read {
     site::read(&source, &site::Limits::default(), cache.path(), &Silent).await.unwrap()
 }
 
-/// Reads the folder of an author whose pages are published at `base`.
+/// Reads a folder of sources whose pages are published at `base`.
 pub fn read_source(folder: &Path, base: &str) -> Read {
     let source = SourceRecord {
         location: folder.to_string_lossy().into_owned(),
         base_url: Some(base.to_owned()),
         ..SourceRecord::default()
     };
-    docent_backends::source::read(&source).unwrap()
+    docent_backends::source::read(&source, &Default::default()).unwrap()
 }
 
 struct Silent;
@@ -112,7 +111,7 @@ impl Progress for Silent {
     fn passages(&self, _: usize, _: usize) {}
 }
 
-/// What stands at each id of a rendered page: the first of its words, letters and digits only.
+/// The text at each id of a rendered page: its first words, letters and digits only.
 pub fn ids(html: &str) -> BTreeMap<String, String> {
     let page = Html::parse_document(html);
     let with_id = Selector::parse("[id], a[name]").unwrap();

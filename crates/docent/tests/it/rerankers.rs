@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::embedders::{Provider, model_folder};
 use crate::support::Docent;
 
-/// A book whose pages all speak of nodes, searched by keywords.
+/// A book whose pages all mention nodes, searched by keywords.
 fn book(docent: &Docent) {
     docent.write("book/a.md", "# Nodes\n\nA node is what takes part in the graph. A node has a name.\n");
     docent.write("book/b.md", "# Robots\n\nA robot boils pasta while a node watches.\n");
@@ -15,7 +15,9 @@ fn book(docent: &Docent) {
 }
 
 fn with_cohere(provider: &Provider) -> Docent {
+    // The built-in reader would add its own score.
     let docent = Docent::without_vectors()
+        .with("DOCENT_READER__KIND", "none")
         .with("DOCENT_RERANKER__KIND", "cohere")
         .with("DOCENT_RERANKER__BASE_URL", &provider.url())
         .with("COHERE_API_KEY", "sk-secret-1234567890");
@@ -29,7 +31,7 @@ fn pages(found: &Value) -> Vec<&str> {
 
 #[test]
 fn cohere_reorders_and_its_score_is_shown() {
-    let plain = Docent::without_vectors();
+    let plain = Docent::without_vectors().with("DOCENT_READER__KIND", "none");
     book(&plain);
     let before = plain.json(&["search", "what is a node?"]);
     assert_eq!((pages(&before)[0], &before["chunks"][0]["rerank_score"]), ("a.md", &Value::Null));
@@ -40,16 +42,16 @@ fn cohere_reorders_and_its_score_is_shown() {
     assert_eq!(pages(&found)[0], "b.md");
     let score = |place: usize| found["chunks"][place]["rerank_score"].as_f64().unwrap();
     assert!((score(0) - 0.9).abs() < 1e-6 && (score(1) - 0.1).abs() < 1e-6, "{found}");
-    assert_eq!(found["relevance"], before["relevance"], "what the book covers is another question");
+    assert_eq!(found["relevance"], before["relevance"], "reranking does not change the relevance");
     let body = &provider.requests()[0].body;
     assert_eq!((&body["model"], &body["query"]), (&json!("rerank-v3.5"), &json!("what is a node?")));
-    // An answer carries the score too, on every surface.
+    // An answer includes the score too.
     let answer = docent.json(&["ask", "What is a node?"]);
     assert!(answer["sources"][0]["rerank_score"].is_number(), "{answer}");
 }
 
 #[test]
-fn a_reranker_that_fails_costs_its_order_and_nothing_else() {
+fn a_failing_reranker_only_loses_its_order() {
     for act in [Act::Status(401), Act::Status(503), Act::Closed, Act::TooFew, Act::HalfJson] {
         let provider = Provider::start(8, vec![], act.clone());
         let docent = with_cohere(&provider);
@@ -58,7 +60,7 @@ fn a_reranker_that_fails_costs_its_order_and_nothing_else() {
         let found: Value = serde_json::from_str(&run.stdout).unwrap();
         assert_eq!(pages(&found)[0], "a.md", "{act:?}");
         assert_eq!(found["chunks"][0]["rerank_score"], Value::Null);
-        assert!(run.stderr.contains("not reranked"), "{act:?}: {}", run.stderr);
+        assert!(run.stderr.contains("reranking failed"), "{act:?}: {}", run.stderr);
         assert!(!run.stderr.contains("secret") && !run.stderr.contains("boils"), "{}", run.stderr);
     }
 }
@@ -76,12 +78,12 @@ fn a_cross_encoder_in_a_folder_reorders() {
 }
 
 #[test]
-fn what_is_not_configured_is_said_with_the_way_out() {
+fn missing_configuration_is_reported_with_a_hint() {
     let docent = Docent::without_vectors().with("DOCENT_RERANKER__KIND", "cohere");
     docent.fails(
         &["search", "node"],
         3,
-        "error: the reranker cannot be used: Cohere: there is no API key for it; set COHERE_API_KEY",
+        "error: the reranker cannot be used: Cohere: the API key is missing; set COHERE_API_KEY",
     );
     let docent = Docent::without_vectors().with("DOCENT_RERANKER__KIND", "onnx");
     docent.fails(
@@ -95,7 +97,7 @@ fn what_is_not_configured_is_said_with_the_way_out() {
 }
 
 #[test]
-fn the_doctor_tries_it() {
+fn the_doctor_checks_the_reranker() {
     let finding = |provider: &Provider| {
         let run = with_cohere(provider).run(&["doctor", "--json"]);
         let findings: Value = serde_json::from_str(&run.stdout).unwrap();

@@ -1,17 +1,23 @@
+//! `docent search`: results, confidence and their JSON.
+
 use crate::support::Docent;
 
 #[test]
-fn with_nothing_ingested_the_sample_book_answers_and_says_so() {
+fn without_an_index_the_sample_book_is_searched_with_a_note() {
     let run = Docent::new().run(&["search", "What is a ROS 2 node?", "--top-k", "1"]);
     assert_eq!(run.status, 0);
     assert!(run.stdout.starts_with("1. Nodes"), "{}", run.stdout);
     assert!(run.stdout.contains("A node is a participant in the ROS 2 graph"), "{}", run.stdout);
-    assert!(run.stderr.contains("no book ingested yet: searching the sample book"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("no book ingested yet; searching the built-in sample book"),
+        "{}",
+        run.stderr
+    );
     assert!(run.stderr.contains("high confidence"), "{}", run.stderr);
 }
 
 #[test]
-fn the_json_is_the_contracts() {
+fn json_output_follows_the_contract() {
     let found = Docent::new().json(&["search", "How do I publish to /cmd_vel?", "--top-k", "3"]);
     let names: Vec<_> = found.as_object().unwrap().keys().cloned().collect();
     let expected = [
@@ -51,7 +57,7 @@ fn the_json_is_the_contracts() {
 }
 
 #[test]
-fn a_module_narrows_the_search() {
+fn a_search_can_be_limited_to_a_module() {
     let found = Docent::new().json(&["search", "How do I avoid falling?", "--module", "vla"]);
     let modules: Vec<_> =
         found["chunks"].as_array().unwrap().iter().map(|chunk| chunk["module_name"].clone()).collect();
@@ -59,14 +65,14 @@ fn a_module_narrows_the_search() {
 }
 
 #[test]
-fn a_question_about_something_else_has_low_confidence() {
+fn an_off_topic_question_has_low_confidence() {
     let found = Docent::new().json(&["search", "How long do I have to boil pasta?"]);
     assert_eq!(found["confidence"], "low");
     assert_eq!(found["has_relevant_results"], false);
 }
 
 #[test]
-fn a_question_the_book_covers_has_relevant_results() {
+fn a_covered_question_has_relevant_results() {
     let found = Docent::new().json(&["search", "What is a ROS 2 node?"]);
     assert_eq!(found["confidence"], "high");
     assert_eq!(found["has_relevant_results"], true);
@@ -75,7 +81,7 @@ fn a_question_the_book_covers_has_relevant_results() {
 }
 
 #[test]
-fn high_confidence_begins_exactly_at_the_threshold() {
+fn high_confidence_starts_exactly_at_the_threshold() {
     let search = |threshold: f64| {
         Docent::without_vectors()
             .with("DOCENT_RETRIEVAL__MIN_RELEVANCE_SCORE", &threshold.to_string())
@@ -87,7 +93,7 @@ fn high_confidence_begins_exactly_at_the_threshold() {
 }
 
 #[test]
-fn identifiers_are_found_whole_and_by_part() {
+fn identifiers_are_found_as_a_whole_and_by_part() {
     let docent = Docent::without_vectors();
     for (query, part) in
         [("rclpy.create_node", "create_node"), ("--ros-args", "--ros-args"), ("cmd_vel", "/cmd_vel")]
@@ -99,7 +105,7 @@ fn identifiers_are_found_whole_and_by_part() {
 }
 
 #[test]
-fn a_chinese_book_is_searched_by_characters() {
+fn a_chinese_book_can_be_searched() {
     let docent = Docent::without_vectors();
     docent.write("book/a.md", "# 机器人\n\n节点是机器人操作系统中的一个进程，负责一项任务。\n");
     docent.write("book/b.md", "# 面条\n\n把面条放入沸水中煮十分钟，然后加盐，最后沥干水分即可。\n");
@@ -110,7 +116,7 @@ fn a_chinese_book_is_searched_by_characters() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_program_quietly() {
+fn a_closed_pipe_ends_the_program_quietly() {
     use std::io::Read;
     let docent = Docent::new();
     let mut command = docent.command(&["search", "What is a node?", "--top-k", "50"]);

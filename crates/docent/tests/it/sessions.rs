@@ -1,4 +1,4 @@
-//! Conversations that are kept, by one process or several.
+//! Stored conversations, used by one process or several.
 
 #[cfg(unix)]
 mod postgres;
@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::support::Docent;
 
 #[test]
-fn sessions_are_listed_exported_reset_and_deleted() {
+fn sessions_can_be_listed_exported_reset_and_deleted() {
     let docent = Docent::new();
     let id = docent.json(&["ask", "What is a ROS 2 node?", "--session", "new"])["session_id"]
         .as_str()
@@ -26,17 +26,19 @@ fn sessions_are_listed_exported_reset_and_deleted() {
     docent.fails(
         &["sessions", "show", &id],
         1,
-        &format!("error: there is no session {id}\nhint: `docent sessions list` shows those there are"),
+        &format!(
+            "error: there is no session {id}\nhint: run `docent sessions list` to see all conversations"
+        ),
     );
     docent.fails(
         &["sessions", "show", "x"],
         2,
-        "error: `x` is not a session id\nhint: `docent sessions list` shows those there are",
+        "error: `x` is not a session id\nhint: run `docent sessions list` to see all conversations",
     );
 }
 
 #[test]
-fn an_export_as_json_has_everything() {
+fn a_json_export_contains_everything() {
     let docent = Docent::new();
     let first = docent.json(&["ask", "What is a ROS 2 node?", "--session", "new"]);
     let id = first["session_id"].as_str().unwrap();
@@ -45,7 +47,7 @@ fn an_export_as_json_has_everything() {
 }
 
 #[test]
-fn twelve_turns_hold_together() {
+fn a_follow_up_works_after_twelve_turns() {
     let docent = Docent::new();
     let id = docent.json(&["ask", "What is a ROS 2 node?", "--session", "new"])["session_id"]
         .as_str()
@@ -62,7 +64,7 @@ fn twelve_turns_hold_together() {
 }
 
 #[test]
-fn several_processes_share_one_conversation() {
+fn several_processes_can_share_one_conversation() {
     share_one_conversation(&Docent::new());
 }
 

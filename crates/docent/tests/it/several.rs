@@ -1,4 +1,4 @@
-//! Several books in one index, as `docent.toml` lists them.
+//! Several books in one index, as listed in `docent.toml`.
 
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ fn urls(found: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn ingest_alone_reads_what_the_file_lists_and_each_book_has_its_own_address() {
+fn ingest_without_arguments_reads_the_listed_sources_and_each_book_has_its_base_url() {
     let docent = two_books();
     let report = docent.json(&with_config(&["ingest"]));
     assert_eq!(report["pages"]["added"], 3);
@@ -53,13 +53,13 @@ fn ingest_alone_reads_what_the_file_lists_and_each_book_has_its_own_address() {
     ];
     assert_eq!(found, expected);
 
-    // Two books may have pages of the same name; both are there, and one can change alone.
+    // Two books may have pages of the same name; both are indexed, and one can change alone.
     docent.write("manuals/ovens/basics/index.md", "# Ovens\n\nAn oven bakes bread at 230 degrees.\n");
     let again = docent.json(&with_config(&["ingest"]));
     assert_eq!((&again["pages"]["changed"], &again["embedded"]), (&1.into(), &1.into()));
     assert_eq!(again["changed"][0]["page"], "ovens/basics/index.md");
 
-    // A book that is no longer listed is gone.
+    // A book that is no longer listed is removed.
     let one = "[[sources]]\nname = \"ovens\"\nlocation = \"ovens\"\nlayout = \"docusaurus\"\n";
     docent.write("manuals/docent.toml", one);
     assert_eq!(docent.json(&with_config(&["ingest"]))["pages"]["removed"], 2);
@@ -67,7 +67,7 @@ fn ingest_alone_reads_what_the_file_lists_and_each_book_has_its_own_address() {
 }
 
 #[test]
-fn a_search_and_an_answer_can_be_of_one_book() {
+fn a_search_and_an_answer_can_be_limited_to_one_book() {
     let docent = two_books();
     docent.ok(&with_config(&["ingest"]));
     let found = docent.json(&["search", "what does it do with water or bread", "--book", "ovens"]);
@@ -85,17 +85,17 @@ fn a_search_and_an_answer_can_be_of_one_book() {
     let shown = docent.ok(&["modules"]);
     assert!(shown.starts_with("ovens\n  basics  1 page, 1 passage\npumps\n"), "{shown}");
     assert!(docent.ok(&["status"]).contains("books      ovens, pumps\n"));
-    let missing = "error: there is no book `pump` here\nhint: did you mean `pumps`?";
+    let missing = "error: there is no book `pump` in this index\nhint: did you mean `pumps`?";
     docent.fails(&["search", "x", "--book", "pump"], 2, missing);
     docent.fails(
         &["search", "x", "--book", "pumps", "--module", "kitchen"],
         2,
-        "error: there is no module `kitchen` in the book `pumps`\nhint: its modules are basics, pumps",
+        "error: there is no module `kitchen` in the book `pumps`\nhint: available modules: basics, pumps",
     );
 }
 
 #[test]
-fn a_chat_can_turn_to_one_book() {
+fn a_chat_can_be_limited_to_one_book() {
     let docent = two_books();
     docent.ok(&with_config(&["ingest"]));
     let typed = "/book ovens\nWhat moves water?\n/book\n/book pump\n/quit\n";
@@ -107,7 +107,7 @@ fn a_chat_can_turn_to_one_book() {
 }
 
 #[test]
-fn one_book_says_nothing_about_books() {
+fn output_for_a_single_book_does_not_mention_books() {
     let docent = Docent::without_vectors();
     docent.write("book/a.md", "# A\n\nText.\n");
     docent.ok(&["ingest", "book"]);
@@ -117,15 +117,15 @@ fn one_book_says_nothing_about_books() {
     docent.fails(
         &["search", "x", "--book", "a"],
         2,
-        "error: there is no book `a` here\nhint: the index has one book, without a name",
+        "error: there is no book `a` in this index\nhint: the index contains one book without a name",
     );
 }
 
 #[test]
-fn the_doctor_looks_for_the_sources() {
+fn the_doctor_checks_that_sources_exist() {
     let docent = two_books();
     let found = docent.ok(&with_config(&["doctor"]));
-    assert!(found.contains("sources        2 sources are listed; `docent ingest` reads them"), "{found}");
+    assert!(found.contains("sources        2 sources listed for `docent ingest`"), "{found}");
     std::fs::remove_dir_all(docent.home.path().join("manuals/ovens")).unwrap();
     let run = docent.run(&with_config(&["doctor"]));
     assert_eq!(run.status, 1);
@@ -133,7 +133,7 @@ fn the_doctor_looks_for_the_sources() {
 }
 
 #[test]
-fn a_list_of_sources_that_makes_no_sense_says_where() {
+fn an_invalid_list_of_sources_is_reported() {
     let docent = Docent::without_vectors();
     let check = |sources: &str, expected: &str| {
         docent.write("docent.toml", sources);
@@ -142,16 +142,16 @@ fn a_list_of_sources_that_makes_no_sense_says_where() {
         assert!(run.stderr.contains(expected), "{sources}: {}", run.stderr);
     };
     check("[[sources]]\nname = \"a\"\n", "location");
-    check("[[sources]]\nlocation = \"\"\n", "the location of a source is empty");
+    check("[[sources]]\nlocation = \"\"\n", "a source has an empty location");
     check(
         "[[sources]]\nname = \"a\"\nlocation = \"x\"\n[[sources]]\nname = \"a\"\nlocation = \"y\"\n",
         "two sources are named `a`",
     );
     check(
         "[[sources]]\nname = \"a\"\nlocation = \"x\"\n[[sources]]\nlocation = \"y\"\n",
-        "it has no name, but others have",
+        "it has no name, but other sources do",
     );
-    check("[[sources]]\nlocation = \"x\"\nmax_pages = 3\n", "are for sites");
+    check("[[sources]]\nlocation = \"x\"\nmax_pages = 3\n", "only apply to sites");
     check("[[sources]]\nlocation = \"x\"\nlayuot = \"mdbook\"\n", "did you mean `layout`?");
     check("[[sources]]\nlocation = \"x\"\nlayout = \"wiki\"\n", "unknown layout `wiki`");
     check(

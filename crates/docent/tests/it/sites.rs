@@ -1,4 +1,4 @@
-//! Sites, read by the real binary from servers on this machine.
+//! Sites on local servers, crawled by the real binary.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use crate::support::Docent;
 
 mod hostile;
 
-/// A user whose crawls are patient for a moment only.
+/// A user with short timeouts for crawls.
 fn docent() -> Docent {
     quick(Docent::without_vectors())
 }
@@ -58,7 +58,7 @@ fn skipped(report: &Value) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn links_are_followed_inside_the_start_path() {
+fn links_are_followed_within_the_start_path() {
     let site = ScriptedSite::of_pages(pages(&[
         (
             "/docs/",
@@ -92,19 +92,19 @@ fn links_are_followed_inside_the_start_path() {
     assert!(!paths(&site.visits()).contains(&"/blog"));
 
     let run = docent.run(&["ingest", &start, "--allow-private", "--max-pages", "2"]);
-    assert!(run.stderr.contains("has more pages than were allowed"), "{}", run.stderr);
+    assert!(run.stderr.contains("has more pages than the limits allow"), "{}", run.stderr);
     assert_eq!(urls(&docent, &site.url()).len(), 2);
     docent.ok(&["ingest", &start, "--allow-private", "--max-depth", "0"]);
     assert_eq!(urls(&docent, &site.url()), ["/docs/"]);
     docent.ok(&["ingest", &start, "--allow-private", "--include", "guide/**", "--exclude", "**/valves"]);
     assert_eq!(urls(&docent, &site.url()), ["/docs/guide/pumps"]);
-    // Remembered for the next time.
+    // The limit is remembered for the next run.
     docent.ok(&["ingest"]);
     assert_eq!(urls(&docent, &site.url()), ["/docs/guide/pumps"]);
 }
 
 #[test]
-fn one_changed_paragraph_costs_one_conditional_request_a_page_and_one_embedding() {
+fn a_second_crawl_makes_one_conditional_request_per_page_and_embeds_only_changes() {
     let shared = pages(&[]);
     let site = ScriptedSite::of_pages(shared.clone()).unwrap();
     let at = site.url();
@@ -127,7 +127,7 @@ fn one_changed_paragraph_costs_one_conditional_request_a_page_and_one_embedding(
     );
     site.visits();
 
-    // One paragraph changes, one page goes, one moves.
+    // One paragraph changes, one page is deleted, one moves.
     put("/a", page("Pumps", "<p>A pump moves oil.</p><h2 id=\"b\">Gear</h2><p>It has many teeth.</p>", &[]));
     shared.lock().unwrap().remove("/gone");
     let moved = shared.lock().unwrap().remove("/c").unwrap();
@@ -148,7 +148,7 @@ fn one_changed_paragraph_costs_one_conditional_request_a_page_and_one_embedding(
 }
 
 #[test]
-fn a_server_that_fails_today_does_not_cost_yesterdays_pages() {
+fn pages_are_kept_when_the_server_fails() {
     let shared = pages(&[
         ("/", page("Start", "<p>Welcome.</p>", &["/a", "/b"])),
         ("/a", page("Pumps", "<p>A pump moves oil.</p>", &[])),
@@ -161,13 +161,13 @@ fn a_server_that_fails_today_does_not_cost_yesterdays_pages() {
     let report = docent.json(&["ingest"]);
     assert_eq!((report["sites"][0]["kept"].as_u64(), report["published"].as_bool()), (Some(1), Some(false)));
     shared.lock().unwrap().insert("/".to_owned(), Answer::status(503));
-    // The start is kept too, so the book still stands.
+    // The start page is kept too, so the book is still complete.
     let report = docent.json(&["ingest"]);
     assert_eq!(report["sites"][0]["kept"], 2);
 }
 
 #[test]
-fn sitemaps_may_be_packed_nested_and_name_other_hosts() {
+fn sitemaps_may_be_compressed_nested_and_list_other_hosts() {
     use std::io::Write as _;
     let shared = pages(&[
         ("/docs/a", page("A", "<p>Apples.</p>", &[])),
@@ -196,13 +196,13 @@ fn sitemaps_may_be_packed_nested_and_name_other_hosts() {
     let report = docent.json(&["ingest", &format!("{at}/docs/"), "--allow-private"]);
     assert_eq!(report["sites"][0]["found_by"], "sitemap");
     assert_eq!(urls(&docent, &at), ["/docs/a", "/docs/b"]);
-    // The address of a sitemap is a source too.
+    // The URL of a sitemap can be a source too.
     docent.ok(&["ingest", &format!("{at}/sitemap-two.xml.gz"), "--allow-private"]);
     assert_eq!(urls(&docent, &at), ["/docs/b", "/blog/c"]);
 }
 
 #[test]
-fn markdown_is_preferred_where_a_site_offers_it() {
+fn markdown_is_preferred_if_a_site_offers_it() {
     let shared = pages(&[]);
     let site = ScriptedSite::of_pages(shared.clone()).unwrap();
     let at = site.url();
@@ -240,7 +240,7 @@ fn markdown_is_preferred_where_a_site_offers_it() {
 }
 
 #[test]
-fn all_pages_in_one_file_are_cited_where_they_are_published() {
+fn pages_of_llms_full_txt_are_cited_by_their_published_urls() {
     let shared = pages(&[]);
     let site = ScriptedSite::of_pages(shared.clone()).unwrap();
     let full = "# Pumps\nSource: /guide/pumps\n\nA pump moves oil.\n\n# Valves\nSource: /guide/valves\n\nA valve opens.\n";
@@ -251,7 +251,7 @@ fn all_pages_in_one_file_are_cited_where_they_are_published() {
 }
 
 #[test]
-fn canonical_pages_duplicates_and_pages_that_stay_out() {
+fn canonical_duplicate_and_excluded_pages_are_indexed_correctly() {
     let canonical = |to: &str, text: &str| {
         Answer::html(format!(
             "<html><head><link rel=\"canonical\" href=\"{to}\"></head><body><main><h1>T</h1><p>{text}</p></main></body></html>"
@@ -276,10 +276,10 @@ fn canonical_pages_duplicates_and_pages_that_stay_out() {
     let report = docent.json(&["ingest", &site.url(), "--allow-private"]);
     assert_eq!(urls(&docent, &site.url()), ["/", "/copy", "/slash", "/new"]);
     let expected = [
-        ("ask not to be indexed", 2),
+        ("duplicates of another page", 3),
         ("forbidden by robots.txt", 1),
-        ("lead to another site", 1),
-        ("the same as another page", 3),
+        ("marked noindex", 2),
+        ("on another site", 1),
         ("without text", 1),
     ];
     let expected: BTreeMap<String, u64> = expected.map(|(reason, count)| (reason.to_owned(), count)).into();
@@ -287,31 +287,31 @@ fn canonical_pages_duplicates_and_pages_that_stay_out() {
 }
 
 #[test]
-fn private_addresses_need_the_flag_and_only_http_is_read() {
+fn private_addresses_need_the_flag_and_only_http_is_allowed() {
     let site = ScriptedSite::of_pages(pages(&[("/", page("Start", "<p>Secret.</p>", &[]))])).unwrap();
     let docent = docent();
     let by_name = format!("http://localhost:{}/", site.port());
     for address in [format!("{}/", site.url()), by_name] {
         let message = format!(
-            "error: {address} leads to a private address\nhint: if it is a site of your own network, add --allow-private"
+            "error: {address} leads to a private address\nhint: if the site is in your own network, add --allow-private"
         );
         docent.fails(&["ingest", &address], 1, &message);
     }
     assert!(site.visits().is_empty());
     for address in ["ftp://example.org/", "file:///etc/passwd"] {
         let message = format!(
-            "error: {address} is not an address that can be read: only http and https, without a user's name"
+            "error: unsupported address {address}: use http or https, without a user name or password"
         );
         docent.fails(&["ingest", address], 2, &message);
     }
     let run = docent.run(&["ingest", "https://user:hunter2@example.org/"]);
     assert!(run.status == 2 && !run.stderr.contains("hunter2"), "{}", run.stderr);
     let run = docent.run(&["ingest", &site.url(), "--allow-private", "--include", "["]);
-    assert!(run.status == 2 && run.stderr.contains("the pattern `[`"), "{}", run.stderr);
+    assert!(run.status == 2 && run.stderr.contains("invalid pattern `[`"), "{}", run.stderr);
 }
 
 #[test]
-fn pages_of_a_site_read_here_are_cited_where_they_are_published() {
+fn base_url_replaces_the_address_of_a_crawled_site() {
     let site = ScriptedSite::of_pages(pages(&[
         ("/docs/", page("Start", "<p>Welcome.</p>", &["a"])),
         ("/docs/a", page("Pumps", "<p>A pump moves oil.</p>", &[])),
@@ -324,7 +324,7 @@ fn pages_of_a_site_read_here_are_cited_where_they_are_published() {
 }
 
 #[test]
-fn encodings_are_told_by_header_by_page_and_by_looking() {
+fn encodings_are_detected_by_header_by_page_and_by_content() {
     let latin = |head: &str| [head.as_bytes(), b"<main><h1>T</h1><p>Gr\xfc\xdfe aus K\xf6ln "].concat();
     let body =
         |head: &str, end: &str| [latin(head), end.as_bytes().to_vec(), b"</p></main>".to_vec()].concat();
@@ -338,7 +338,7 @@ fn encodings_are_told_by_header_by_page_and_by_looking() {
     .unwrap();
     let docent = docent();
     let run = docent.run(&["ingest", &site.url(), "--allow-private"]);
-    assert!(run.stderr.contains("/d: some bytes are not in its encoding"), "{}", run.stderr);
+    assert!(run.stderr.contains("/d: some bytes are invalid in the page's encoding"), "{}", run.stderr);
     for word in ["one", "two", "three"] {
         let content = docent.json(&["search", word, "--top-k", "1"])["chunks"][0]["content"].to_string();
         assert!(content.contains("Grüße aus Köln"), "{content}");

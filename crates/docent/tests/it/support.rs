@@ -1,4 +1,4 @@
-//! Runs `docent` in a clean environment with a data folder of its own.
+//! Runs `docent` in a clean environment with its own data folder.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub struct Docent {
     variables: Vec<(String, String)>,
 }
 
-/// What a run printed and how it ended.
+/// The output and exit code of a run.
 pub struct Run {
     pub stdout: String,
     pub stderr: String,
@@ -25,7 +25,7 @@ impl Docent {
         Self { home: tempfile::tempdir().unwrap(), variables: Vec::new() }
     }
 
-    /// Search by keywords only: ingesting costs next to nothing.
+    /// Keyword search only, so that ingesting is fast.
     pub fn without_vectors() -> Self {
         Self::new().with("DOCENT_EMBEDDER__KIND", "none")
     }
@@ -66,14 +66,14 @@ impl Docent {
         Run::of(self.command(arguments).output().unwrap())
     }
 
-    /// Runs and watches; the most memory it had, in megabytes, by the kernel's own mark.
+    /// Runs and also returns the peak memory in megabytes, as reported by the kernel.
     pub fn run_watched(&self, arguments: &[&str]) -> (Run, u64) {
         let mut command = self.command(arguments);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let status = format!("/proc/{}/status", child.id());
         let watching = std::thread::spawn(move || {
             let mut peak = 0;
-            // The mark is gone as soon as the process has ended, also before anyone waited for it.
+            // The value disappears as soon as the process has ended, even before anyone waited for it.
             while let Some(kilobytes) = std::fs::read_to_string(&status).ok().and_then(|text| {
                 let line = text.lines().find(|line| line.starts_with("VmHWM:"))?;
                 line.split_whitespace().nth(1)?.parse::<u64>().ok()
@@ -87,7 +87,7 @@ impl Docent {
         (run, watching.join().unwrap())
     }
 
-    /// Runs with these lines typed in.
+    /// Runs with these lines as input.
     pub fn run_with_input(&self, arguments: &[&str], lines: &str) -> Run {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -103,12 +103,12 @@ impl Docent {
         run.stdout
     }
 
-    /// Runs with `--json` and expects success; an ingest says its progress before the report.
+    /// Runs with `--json` and expects success. For an ingest, skips the progress before the report.
     pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
         last_object(&self.ok(&[arguments, &["--json"]].concat()))
     }
 
-    /// Runs and expects this status and this message, with the home folder shown as `~`.
+    /// Runs and expects this exit code and this message, with the home folder shown as `~`.
     pub fn fails(&self, arguments: &[&str], status: i32, message: &str) {
         let run = self.run(arguments);
         let shown = run.stderr.replace(&*self.home.path().to_string_lossy(), "~");
@@ -118,7 +118,7 @@ impl Docent {
     }
 }
 
-/// A server that stops when dropped.
+/// A running server; it stops when dropped.
 pub struct Served {
     /// `http://127.0.0.1:PORT`
     pub url: String,
@@ -127,15 +127,21 @@ pub struct Served {
 }
 
 impl Docent {
-    /// Serves on a free port of this machine.
+    /// Serves on a free local port.
     pub fn serve(&self) -> Served {
+        self.serve_as(|_| {})
+    }
+
+    /// The same, after `changed` has modified the command.
+    pub fn serve_as(&self, changed: impl FnOnce(&mut Command)) -> Served {
         let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
+        changed(&mut command);
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let said = Arc::new(Mutex::new(String::new()));
         let mut url = None;
         while url.is_none() {
-            let line = lines.next().expect("the server ended before it served").unwrap();
+            let line = lines.next().expect("the server exited before it was ready").unwrap();
             url = line
                 .strip_prefix("serving on ")
                 .map(|rest| rest.split('/').take(3).collect::<Vec<_>>().join("/"));
@@ -152,12 +158,12 @@ impl Docent {
 }
 
 impl Served {
-    /// What it printed on stderr so far.
+    /// The output on stderr so far.
     pub fn said(&self) -> String {
         self.said.lock().unwrap().clone()
     }
 
-    /// Asks it to stop, as a service manager does, and waits; returns whether it ended well.
+    /// Stops the server like a service manager and waits; returns whether it exited successfully.
     pub fn stop(&mut self) -> bool {
         Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         self.child.wait().unwrap().success()
@@ -171,6 +177,92 @@ impl Drop for Served {
     }
 }
 
+/// A command that runs until it is stopped; killed when dropped.
+pub struct Running {
+    child: Child,
+    said: Arc<Mutex<String>>,
+    reading: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Running {
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let said = Arc::new(Mutex::new(String::new()));
+        let (lines, log) = (BufReader::new(child.stderr.take().unwrap()).lines(), said.clone());
+        let reading = std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                log.lock().unwrap().push_str(&(line + "\n"));
+            }
+        });
+        Self { child, said, reading: Some(reading) }
+    }
+
+    /// The output on stderr so far.
+    pub fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// Its standard input.
+    pub fn input(&mut self) -> &mut std::process::ChildStdin {
+        self.child.stdin.as_mut().unwrap()
+    }
+
+    /// Waits for this text on stderr.
+    pub fn wait_for(&self, text: &str) {
+        let end = std::time::Instant::now() + TIMEOUT;
+        while !self.said().contains(text) {
+            let ended = self.reading.as_ref().is_none_or(|reading| reading.is_finished());
+            assert!(!ended || self.said().contains(text), "exited before printing {text}: {}", self.said());
+            assert!(std::time::Instant::now() < end, "timed out waiting for {text}: {}", self.said());
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
+    /// The address of a server: `127.0.0.1:PORT`.
+    pub fn address(&self) -> String {
+        self.wait_for("serving on ");
+        let said = self.said();
+        said.split_once("serving on http://").unwrap().1.split('/').next().unwrap().to_owned()
+    }
+
+    pub fn signal(&self, name: &str) {
+        let kill = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).output().unwrap();
+        assert!(kill.status.success() || !kill.stderr.is_empty());
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Waits for the end; returns the exit code, or -1 for an unhandled signal.
+    pub fn wait(&mut self) -> i32 {
+        let status = self.child.wait().unwrap().code().unwrap_or(-1);
+        if let Some(reading) = self.reading.take() {
+            reading.join().unwrap();
+        }
+        status
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Timeout for anything that may be slow on a busy machine.
+pub const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
+
+/// Waits for a condition.
+pub fn wait_until(happened: impl Fn() -> bool) {
+    let end = std::time::Instant::now() + TIMEOUT;
+    while !happened() {
+        assert!(std::time::Instant::now() < end, "timed out");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 impl Run {
     fn of(output: Output) -> Self {
         Self {
@@ -181,17 +273,21 @@ impl Run {
     }
 }
 
-/// The last object of what was printed.
+/// The last JSON object in the output.
 pub fn last_object(printed: &str) -> serde_json::Value {
     serde_json::Deserializer::from_str(printed).into_iter().last().unwrap().unwrap()
 }
 
-/// The public books and question sets, when they lie beside the checkout.
+/// The public books and question sets, if they are next to the checkout; otherwise the test is skipped with a
+/// message.
 pub fn shared_data() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let found = folder.canonicalize().ok();
+    let found = std::env::var_os("DOCENT_TEST_DATA").map_or(folder, PathBuf::from).canonicalize().ok();
     if found.is_none() {
-        eprintln!("skipped: there is no shared/data beside the checkout");
+        docent_backends::testing::skipped(
+            "its books and questions are not part of the repository; CONTRIBUTING.md says where they are from, \
+             and DOCENT_TEST_DATA names the folder they are in",
+        );
     }
     found
 }

@@ -1,13 +1,13 @@
-//! Models whose vectors' width is known before they are asked.
+//! Models whose width is known without a request.
 //!
-//! Invariant: a width here is the provider's published default; what is not listed is asked for.
+//! Invariant: each width is the provider's published default; other models are queried for theirs.
 
-/// What is known of a model.
+/// A known model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Known {
-    /// The width of its vectors unless another is asked for.
+    /// The default width of its vectors.
     pub(super) width: usize,
-    /// Whether another can be asked for.
+    /// Whether another width can be requested.
     pub(super) flexible: bool,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn openai(model: &str) -> Option<Known> {
     find(&OPENAI, model)
 }
 
-/// Ollama's models have tags; `latest` is the one whose width is known.
+/// Ollama models have tags; the known width is that of `latest`.
 pub(super) fn ollama(model: &str) -> Option<Known> {
     find(&OLLAMA, model.strip_suffix(":latest").unwrap_or(model))
 }

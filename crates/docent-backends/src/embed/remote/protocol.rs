@@ -1,6 +1,6 @@
-//! The three protocols: what a request looks like, where it goes, how its answer is read.
+//! The three protocols: paths, requests and responses.
 //!
-//! Invariant: a request never exceeds what the provider takes at once.
+//! Invariant: a request never exceeds the provider's limits.
 
 use docent_core::embed::{Purpose, Vector};
 use serde::Deserialize;
@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 use super::models::{self, Known};
 use crate::provider::Failure;
 
-/// Which protocol an embedder speaks.
+/// The protocol of an embedding API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// Cohere's, version 2.
+    /// Cohere's API, version 2.
     Cohere,
-    /// OpenAI's, which many servers speak.
+    /// OpenAI's API, which many servers support.
     OpenAi,
-    /// Ollama's own.
+    /// Ollama's native API.
     Ollama,
 }
 
 impl Protocol {
-    /// What identities begin with.
+    /// The prefix of embedder names.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Cohere => "cohere",
@@ -30,7 +30,7 @@ impl Protocol {
         }
     }
 
-    /// Where the provider is when nothing else is set.
+    /// The provider's default address.
     pub(super) fn home(self) -> &'static str {
         match self {
             Self::Cohere => "https://api.cohere.com",
@@ -39,7 +39,7 @@ impl Protocol {
         }
     }
 
-    /// Ends of a base URL that are not part of it.
+    /// Suffixes that are removed from a base URL.
     pub(super) fn tails(self) -> &'static [&'static str] {
         match self {
             Self::Cohere => &["/embed", "/v1", "/v2"],
@@ -64,7 +64,7 @@ impl Protocol {
         }
     }
 
-    /// The most texts of one call.
+    /// Maximum number of texts per call.
     pub(super) fn most_texts(self) -> usize {
         match self {
             Self::Cohere => 96,
@@ -73,8 +73,8 @@ impl Protocol {
         }
     }
 
-    /// Texts given to one call: few enough to lose little when it fails. Other servers with
-    /// OpenAI's protocol often take no more than 32.
+    /// Default number of texts per call: few enough to lose little if it fails. Servers compatible with
+    /// OpenAI often accept no more than 32.
     pub(super) fn usual_texts(self, at_home: bool) -> usize {
         match self {
             Self::Cohere => 96,
@@ -83,7 +83,7 @@ impl Protocol {
         }
     }
 
-    /// The most tokens of one call, as estimated here; OpenAI's own limit is twice that.
+    /// Maximum number of estimated tokens per call; OpenAI's own limit is twice as high.
     pub(super) fn most_tokens(self) -> usize {
         match self {
             Self::OpenAi => 150_000,
@@ -91,7 +91,7 @@ impl Protocol {
         }
     }
 
-    /// The body of a call; `dimensions` is a wish other than the model's own width.
+    /// The body of a request; `dimensions` is set if it differs from the model's default width.
     pub(super) fn request(
         self,
         model: &str,
@@ -122,7 +122,7 @@ impl Protocol {
         body
     }
 
-    /// The vectors of an answer, in the order of the texts.
+    /// The vectors in a response, in the order of the texts.
     pub(super) fn vectors(self, answer: &[u8]) -> Result<Vec<Vector>, Failure> {
         match self {
             Self::Cohere => Ok(read::<CohereAnswer>(answer)?.embeddings.float),

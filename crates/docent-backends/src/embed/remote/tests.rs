@@ -1,4 +1,4 @@
-//! Embedders behind an API, on the wire: formats, limits, and what servers do on bad days.
+//! Tests of embedders behind an API: formats, limits and server failures.
 
 use std::time::{Duration, Instant};
 
@@ -8,17 +8,17 @@ use crate::testing::{Act, ScriptedProvider};
 
 const KEY: &str = "sk-secret";
 
-/// A model at a scripted provider, asked with little patience.
+/// A model at a scripted provider, with short timeouts.
 fn settings(protocol: Protocol, model: &str, server: &ScriptedProvider) -> RemoteEmbedderSettings {
     let short = Duration::from_millis(5);
     let policy =
         Policy { attempts: 3, first_delay: short, max_delay: short, attempt_timeout: Duration::from_secs(5) };
-    let patience = Patience { policy, together: None, when_busy: None };
+    let call_policy = CallPolicy { policy, together: None, when_busy: None };
     let mut settings = RemoteEmbedderSettings::new(protocol, model);
     settings.base_url = Some(server.url());
     settings.api_key = Some(KEY.into());
-    settings.questions = patience;
-    settings.passages = patience;
+    settings.questions = call_policy;
+    settings.passages = call_policy;
     settings
 }
 
@@ -42,7 +42,7 @@ async fn embed(
     embedder.embed(&texts, purpose).await
 }
 
-/// The error of one call that always goes like this.
+/// The error of a call for which every attempt ends like this, and the number of attempts.
 async fn error(act: Act) -> (EmbedError, usize) {
     let (server, embedder) = cohere(1024, vec![], act).await;
     let error = embedder.embed(&["what is a node"], Purpose::Query).await.unwrap_err();
@@ -53,13 +53,13 @@ async fn error(act: Act) -> (EmbedError, usize) {
 }
 
 #[tokio::test]
-async fn cohere_takes_96_passages_a_call_and_keeps_their_order() {
+async fn cohere_gets_96_passages_per_call_and_their_order_is_kept() {
     let (server, embedder) = cohere(1024, vec![], Act::Answer).await;
     assert_eq!(
         (embedder.id().to_string(), embedder.batch_size()),
         ("cohere/embed-multilingual-v3.0 (1024 wide)".to_owned(), 96)
     );
-    assert!(server.requests().is_empty(), "the width is known, so nothing is asked");
+    assert!(server.requests().is_empty(), "the width is known, so no request is sent");
     let texts = texts(200);
     let vectors = embed(&embedder, &texts, Purpose::Passage).await.unwrap();
     let sizes: Vec<usize> =
@@ -75,7 +75,7 @@ async fn cohere_takes_96_passages_a_call_and_keeps_their_order() {
 }
 
 #[tokio::test]
-async fn cohere_is_told_questions_from_passages() {
+async fn cohere_requests_distinguish_questions_and_passages() {
     let (server, embedder) = cohere(1024, vec![], Act::Answer).await;
     embedder.embed(&["what is a node"], Purpose::Query).await.unwrap();
     embedder.embed(&["a node is"], Purpose::Passage).await.unwrap();
@@ -92,7 +92,7 @@ async fn cohere_is_told_questions_from_passages() {
 }
 
 #[tokio::test]
-async fn a_width_is_asked_for_where_the_model_offers_several() {
+async fn a_width_can_be_requested_from_models_that_offer_several() {
     let server = ScriptedProvider::start(1536, vec![], Act::Answer).await.unwrap();
     let mut v4 = settings(Protocol::Cohere, "embed-v4.0", &server);
     v4.dimensions = Some(512);
@@ -105,7 +105,7 @@ async fn a_width_is_asked_for_where_the_model_offers_several() {
     let embedder = RemoteEmbedder::connect(small.clone()).await.unwrap();
     assert_eq!(embedder.embed(&["a"], Purpose::Query).await.unwrap()[0].len(), 256);
     assert_eq!(embedder.id().to_string(), "openai/text-embedding-3-small (256 wide)");
-    // The model's own width is no wish.
+    // The model's default width is not sent.
     small.dimensions = Some(1536);
     let embedder = RemoteEmbedder::connect(small).await.unwrap();
     embedder.embed(&["a"], Purpose::Query).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_width_is_asked_for_where_the_model_offers_several() {
     let mut fixed = settings(Protocol::Cohere, "embed-english-v3.0", &server);
     fixed.dimensions = Some(512);
     let refused = RemoteEmbedder::connect(fixed).await.unwrap_err().to_string();
-    assert!(refused.contains("1024 wide and no others; remove embedder.dimensions"), "{refused}");
+    assert!(refused.contains("only supports vectors of width 1024; remove embedder.dimensions"), "{refused}");
     assert!(server.violations().is_empty());
 }
 
@@ -134,7 +134,7 @@ async fn openai_answers_in_any_order_and_long_calls_are_split() {
         server.requests()[1].body,
         serde_json::json!({"model": "text-embedding-3-small", "input": [few[0]], "encoding_format": "float"})
     );
-    // 300,000 tokens are the most of one call: eighty texts of 6,000 are more.
+    // OpenAI's limit is 300,000 tokens per call; eighty texts of 6,000 tokens exceed it.
     let before = server.requests().len();
     let long = vec!["word ".repeat(4_800); 80];
     embed(&embedder, &long, Purpose::Passage).await.unwrap();
@@ -143,7 +143,7 @@ async fn openai_answers_in_any_order_and_long_calls_are_split() {
 }
 
 #[tokio::test]
-async fn ollama_needs_no_key_and_is_given_the_models_prefixes() {
+async fn ollama_needs_no_key_and_prefixes_are_added() {
     let server = ScriptedProvider::start(768, vec![], Act::Answer).await.unwrap();
     let mut settings = settings(Protocol::Ollama, "nomic-embed-text", &server);
     settings.api_key = None;
@@ -162,7 +162,7 @@ async fn ollama_needs_no_key_and_is_given_the_models_prefixes() {
 }
 
 #[tokio::test]
-async fn prefixes_are_part_of_the_identity() {
+async fn prefixes_are_part_of_the_name() {
     let server = ScriptedProvider::start(384, vec![], Act::Answer).await.unwrap();
     let name = async |query: Option<&str>| {
         let mut settings = settings(Protocol::Ollama, "all-minilm", &server);
@@ -175,18 +175,18 @@ async fn prefixes_are_part_of_the_identity() {
 }
 
 #[tokio::test]
-async fn a_model_of_unknown_width_is_asked_once() {
+async fn the_width_of_an_unknown_model_is_requested_once() {
     let server = ScriptedProvider::start(77, vec![], Act::Answer).await.unwrap();
     let embedder =
         RemoteEmbedder::connect(settings(Protocol::OpenAi, "my-own-model", &server)).await.unwrap();
     assert_eq!((embedder.id().width, server.requests().len()), (77, 1));
-    assert_eq!(embedder.batch_size(), 32, "servers of one's own often take no more");
+    assert_eq!(embedder.batch_size(), 32, "compatible servers often accept no more");
     embed(&embedder, &texts(40), Purpose::Passage).await.unwrap();
     assert_eq!(server.requests().len(), 3);
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again() {
+async fn transient_failures_are_retried() {
     let script = vec![
         Act::Busy(429, 0),
         Act::Status(500),
@@ -209,7 +209,7 @@ async fn what_may_pass_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_provider_that_names_a_time_is_not_asked_before_it() {
+async fn retry_after_is_respected() {
     let (server, embedder) = cohere(1024, vec![Act::Busy(429, 1)], Act::Answer).await;
     let start = Instant::now();
     embed(&embedder, &texts(1), Purpose::Passage).await.unwrap();
@@ -218,20 +218,20 @@ async fn a_provider_that_names_a_time_is_not_asked_before_it() {
 }
 
 #[tokio::test]
-async fn what_will_not_pass_is_said_with_the_way_out() {
+async fn permanent_errors_name_the_setting_to_check() {
     let (refused, calls) = error(Act::Status(401)).await;
     assert!(matches!(&refused, EmbedError::Unusable(message) if message.ends_with("check COHERE_API_KEY")));
-    assert_eq!(calls, 1, "a refusal is not repeated");
+    assert_eq!(calls, 1, "a permanent error is not retried");
     let (refused, _) = error(Act::Status(404)).await;
     assert!(refused.to_string().contains("check embedder.model and embedder.base_url"), "{refused}");
     let (refused, calls) = error(Act::Wide(768)).await;
     assert!(matches!(refused, EmbedError::Unusable(_)));
-    assert!(refused.to_string().contains("768 wide instead of 1024; check embedder.model"), "{refused}");
+    assert!(refused.to_string().contains("width 768 instead of 1024; check embedder.model"), "{refused}");
     assert_eq!(calls, 1);
 }
 
 #[tokio::test]
-async fn what_does_not_pass_is_unavailable_after_three_attempts() {
+async fn lasting_failures_are_reported_as_unavailable_after_three_attempts() {
     for act in
         [Act::Status(503), Act::Truncated, Act::Closed, Act::HalfJson, Act::Null, Act::Zeros, Act::TooFew]
     {
@@ -242,36 +242,36 @@ async fn what_does_not_pass_is_unavailable_after_three_attempts() {
 }
 
 #[tokio::test]
-async fn a_storm_opens_the_circuit() {
+async fn five_failures_open_the_circuit() {
     let (server, embedder) = cohere(1024, vec![], Act::Status(503)).await;
     for _ in 0..5 {
         embedder.embed(&["a"], Purpose::Query).await.unwrap_err();
     }
     assert_eq!(server.requests().len(), 5, "five failures are enough");
-    let left_alone = embedder.embed(&["a"], Purpose::Query).await.unwrap_err().to_string();
-    assert!(left_alone.contains("left alone for a while"), "{left_alone}");
+    let open = embedder.embed(&["a"], Purpose::Query).await.unwrap_err().to_string();
+    assert!(open.contains("circuit breaker open"), "{open}");
 }
 
 #[tokio::test]
-async fn a_reader_is_not_kept_waiting() {
+async fn a_question_fails_after_its_total_timeout() {
     let server = ScriptedProvider::start(1024, vec![], Act::Late(60_000)).await.unwrap();
     let mut settings = settings(Protocol::Cohere, "embed-multilingual-v3.0", &server);
     settings.questions.together = Some(Duration::from_millis(200));
     let embedder = RemoteEmbedder::connect(settings).await.unwrap();
     let start = Instant::now();
     let error = embedder.embed(&["a"], Purpose::Query).await.unwrap_err().to_string();
-    assert!(start.elapsed() < Duration::from_secs(3) && error.contains("it took too long"), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(3) && error.contains("the request timed out"), "{error}");
 }
 
 #[tokio::test]
-async fn no_server_and_no_key_are_said_plainly() {
+async fn an_unreachable_server_and_a_missing_key_are_reported() {
     let mut settings = RemoteEmbedderSettings::new(Protocol::Ollama, "nomic-embed-text");
     settings.base_url = Some("http://127.0.0.1:1".to_owned());
     settings.questions.policy.attempts = 1;
     let embedder = RemoteEmbedder::connect(settings).await.unwrap();
     let error = embedder.embed(&["a"], Purpose::Query).await.unwrap_err().to_string();
     assert!(
-        error.contains("connection refused; check embedder.base_url and whether the server runs"),
+        error.contains("connection refused; check embedder.base_url and whether the server is running"),
         "{error}"
     );
     for (protocol, model, variable) in [
@@ -280,9 +280,6 @@ async fn no_server_and_no_key_are_said_plainly() {
     ] {
         let error = RemoteEmbedder::connect(RemoteEmbedderSettings::new(protocol, model)).await.unwrap_err();
         assert!(matches!(&error, EmbedError::Unusable(_)));
-        assert!(
-            error.to_string().ends_with(&format!("there is no API key for it; set {variable}")),
-            "{error}"
-        );
+        assert!(error.to_string().ends_with(&format!("the API key is missing; set {variable}")), "{error}");
     }
 }

@@ -1,6 +1,6 @@
-//! Keywords: a tantivy index of one segment, whose document numbers are the rows of the vectors.
+//! The keyword index: a tantivy index with one segment, whose document numbers are the rows of the vectors.
 //!
-//! Invariant: text and questions are cut into terms by the same [`Analyzer`].
+//! Invariant: passages and queries are split into terms by the same [`Analyzer`].
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,17 +20,17 @@ use tantivy::{
     Index, IndexSettings, ReloadPolicy, Searcher, SingleSegmentIndexWriter, TantivyDocument, Term,
 };
 
-/// The name tantivy knows our analyzer by.
+/// The name under which the analyzer is registered with tantivy.
 const ANALYZER: &str = "docent";
 
-/// Memory tantivy may use while a segment is written.
+/// Bytes of memory tantivy may use while writing a segment.
 const WRITER_MEMORY: usize = 64 << 20;
 
-/// Chunk records kept decoded per open store, in blocks.
+/// Number of blocks of chunk records that an open store caches.
 const CACHED_BLOCKS: usize = 64;
 
 struct Fields {
-    /// Title, headings and text together: what BM25 ranks.
+    /// Title, headings and text, which BM25 ranks together.
     body: Field,
     book: Field,
     module: Field,
@@ -54,7 +54,7 @@ impl Fields {
     }
 }
 
-/// Writes the keyword side of a generation.
+/// Writes the keyword index of a generation.
 pub struct LexicalWriter {
     writer: SingleSegmentIndexWriter,
     fields: Fields,
@@ -64,7 +64,7 @@ impl LexicalWriter {
     /// An empty index in `directory`.
     pub fn create(directory: impl Into<Box<dyn Directory>>, language: Language) -> tantivy::Result<Self> {
         let (schema, fields) = Fields::schema();
-        // Records are small and read at random; unpacking blocks would cost more than the disk.
+        // Records are small and read at random; decompressing blocks would take longer than reading them.
         let settings = IndexSettings { docstore_compression: Compressor::None, ..IndexSettings::default() };
         let tokenizers = TokenizerManager::default();
         tokenizers.register(ANALYZER, ChunkTokenizer::new(language));
@@ -92,21 +92,21 @@ impl LexicalWriter {
     }
 }
 
-/// The keyword side of an open generation.
+/// The keyword index of an open generation.
 pub struct Lexical {
     searcher: Searcher,
     fields: Fields,
     store: Option<StoreReader>,
     analyzer: Analyzer,
-    /// Chunks read before, by row; none of a book too large to keep.
+    /// Cached chunks by row; empty if the book has more than [`MOST_KEPT`] chunks.
     read: Vec<OnceLock<Arc<Chunk>>>,
 }
 
-/// Books of up to so many chunks are kept in memory as they are read: a search looks at
-/// hundreds of candidates, and reading a record again costs more than ranking it.
+/// Books of up to this many chunks are cached in memory as they are read: a search looks at hundreds of
+/// candidates, and reading a record again takes longer than ranking it.
 const MOST_KEPT: usize = 20_000;
 
-/// The question's terms with their weights.
+/// The query's terms with their weights.
 pub type WeightedTerms = Vec<(String, f32)>;
 
 impl Lexical {
@@ -130,12 +130,12 @@ impl Lexical {
         Ok(Self { searcher, fields, store, analyzer: Analyzer::new(language), read })
     }
 
-    /// How many chunks it holds.
+    /// Number of chunks.
     pub fn rows(&self) -> usize {
         self.searcher.num_docs() as usize
     }
 
-    /// The rows with the best BM25, and the weight of each term of the question.
+    /// The rows with the best BM25 scores, and the weight of each term of the query.
     pub fn best(
         &self,
         question: &str,
@@ -199,7 +199,7 @@ impl Lexical {
     }
 }
 
-/// Our analyzer as tantivy wants it.
+/// The analyzer as a tantivy tokenizer.
 #[derive(Clone)]
 struct ChunkTokenizer {
     analyzer: Arc<Analyzer>,

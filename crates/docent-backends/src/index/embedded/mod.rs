@@ -1,152 +1,343 @@
-//! An index in a folder: immutable generations, one of them published.
+//! An index in a folder: immutable generations, one of which is published.
 //!
-//! Any number of processes may search while one ingests. A search looks up which
-//! generation is published, keeps the one it has open if that is it, and moves over if
-//! not; a query never sees two.
+//! Any number of processes may search while one ingests. Every search checks which generation is published
+//! and opens it if it is not open already; a single query never mixes two generations.
 //!
-//! Invariant: once a search has succeeded, later ones do too, whatever happens to newer
-//! generations.
+//! Invariant: once a search has succeeded, later ones do too, whatever happens to newer generations. A new
+//! generation is opened by a single request, and a damaged one is tried only once.
 
 pub mod build;
-mod column;
+mod files;
 pub mod generation;
 mod lexical;
-mod shelf;
+mod target;
 pub mod vectors;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use docent_core::chunk::Chunk;
 use docent_core::index::{
-    Candidate, Candidates, Description, Filter, Index, IndexError, IndexQuery, PageOutline,
+    Candidate, Candidates, Description, Filter, Identity, Index, IndexError, IndexQuery, PageOutline,
 };
+use tokio::task::JoinError;
 
-use generation::Generation;
-pub use shelf::FolderShelf;
+use generation::{Generation, MOST_IN_MEMORY};
+pub use target::FolderTarget;
+
+/// How long to wait before opening a generation again that could not be read. A damaged one is not retried.
+const RETRY_AFTER: Duration = Duration::from_secs(30);
 
 /// The index in a folder, or one in memory.
 #[derive(Clone)]
 pub struct EmbeddedIndex {
     folder: Option<PathBuf>,
-    open: Arc<RwLock<Arc<Generation>>>,
+    open: Arc<RwLock<Open>>,
+    /// Held while a generation is being opened.
+    opening: Arc<tokio::sync::Mutex<()>>,
+    most_in_memory: u64,
+}
+
+#[derive(Default)]
+struct Open {
+    generation: Option<Arc<Generation>>,
+    /// The previous generation, kept until the new one has been checked.
+    before: Option<Arc<Generation>>,
+    /// The last generation that could not be opened, when that was, and the error.
+    failed: Option<(String, Instant, IndexError)>,
+}
+
+/// Which generation to use, according to the folder.
+enum Look {
+    /// Use this one, which is open.
+    At(Arc<Generation>),
+    /// Another one is published; the open one, if any, can be used until that one is open.
+    Moved(Option<Arc<Generation>>),
 }
 
 impl EmbeddedIndex {
-    /// Opens the published generation; it follows later ones by itself.
+    /// Opens the published generation, and switches to later ones when they are published.
     pub fn open(folder: &Path) -> Result<Self, IndexError> {
-        let generation = Generation::open_current(folder)?;
-        Ok(Self { folder: Some(folder.to_owned()), open: Arc::new(RwLock::new(Arc::new(generation))) })
+        let index = Self::follow(folder);
+        index.generation()?;
+        Ok(index)
     }
 
-    /// An index without a disk.
+    /// Uses whatever is published in a folder, now or later. Until then, searches fail with
+    /// [`IndexError::Empty`].
+    pub fn follow(folder: &Path) -> Self {
+        Self::new(Some(folder.to_owned()), Open::default())
+    }
+
+    /// An index that exists only in memory.
     pub fn in_memory(generation: Generation) -> Self {
-        Self { folder: None, open: Arc::new(RwLock::new(Arc::new(generation))) }
+        Self::fixed(Arc::new(generation))
     }
 
-    /// The published generation, opened now if it is a new one.
-    pub fn generation(&self) -> Arc<Generation> {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(folder) = &self.folder else { return open };
-        match generation::current(folder) {
-            Ok(Some(name)) if name != open.name => {}
-            _ => return open,
+    /// An index that always uses this generation.
+    fn fixed(generation: Arc<Generation>) -> Self {
+        Self::new(None, Open { generation: Some(generation), ..Open::default() })
+    }
+
+    fn new(folder: Option<PathBuf>, open: Open) -> Self {
+        Self {
+            folder,
+            open: Arc::new(RwLock::new(open)),
+            opening: Arc::default(),
+            most_in_memory: MOST_IN_MEMORY,
         }
-        let mut slot = self.open.write().unwrap_or_else(PoisonError::into_inner);
-        match Generation::open_current(folder) {
+    }
+
+    /// The published generation. Opens it on the current thread if it is not open yet.
+    pub fn generation(&self) -> Result<Arc<Generation>, IndexError> {
+        match self.look()? {
+            Look::At(generation) => Ok(generation),
+            Look::Moved(open) => match (self.opening.try_lock(), open) {
+                (Ok(_opening), _) => self.move_over(),
+                (Err(_), Some(open)) => Ok(open),
+                (Err(_), None) => {
+                    let _opening = self.opening.blocking_lock();
+                    self.move_over()
+                }
+            },
+        }
+    }
+
+    /// Like [`Self::generation`], for asynchronous callers: one of them opens the new generation on a
+    /// blocking thread, while the others keep using the old one.
+    async fn current(&self) -> Result<Arc<Generation>, IndexError> {
+        let open = match self.look()? {
+            Look::At(generation) => return Ok(generation),
+            Look::Moved(open) => open,
+        };
+        let opening = match (self.opening.clone().try_lock_owned(), open) {
+            (Ok(opening), _) => opening,
+            (Err(_), Some(open)) => return Ok(open),
+            (Err(_), None) => self.opening.clone().lock_owned().await,
+        };
+        // Opening continues even if the caller is cancelled.
+        let index = self.clone();
+        aside(move || {
+            let _opening = opening;
+            index.move_over()
+        })
+        .await
+    }
+
+    /// Determines which generation to use. Reads a file of a few bytes.
+    fn look(&self) -> Result<Look, IndexError> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let published = match &self.folder {
+            Some(folder) => generation::current(folder),
+            None => Ok(None),
+        };
+        match (published, &open.generation) {
+            (Ok(Some(name)), Some(generation)) if name == generation.name => Ok(Look::At(generation.clone())),
+            (Ok(Some(name)), generation) => match (&open.failed, generation) {
+                (Some((failed, when, error)), generation)
+                    if *failed == name && !(is_transient(error) && when.elapsed() > RETRY_AFTER) =>
+                {
+                    generation.clone().map(Look::At).ok_or_else(|| again(error))
+                }
+                (_, generation) => Ok(Look::Moved(generation.clone())),
+            },
+            (_, Some(generation)) => Ok(Look::At(generation.clone())),
+            (Ok(None), None) => Err(IndexError::Empty),
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// Opens the published generation, unless another request has opened it meanwhile. The caller holds
+    /// `opening`.
+    fn move_over(&self) -> Result<Arc<Generation>, IndexError> {
+        let (folder, before) = match (self.look()?, &self.folder) {
+            (Look::At(generation), _) => return Ok(generation),
+            (Look::Moved(open), Some(folder)) => (folder, open),
+            (Look::Moved(_), None) => return Err(IndexError::Empty),
+        };
+        let name = generation::current(folder)?.ok_or(IndexError::Empty)?;
+        let opened = Generation::open_current(folder, self.most_in_memory);
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        match opened {
             Ok(newer) => {
-                tracing::info!(from = %slot.name, to = %newer.name, "moved to a new generation of the book");
-                *slot = Arc::new(newer);
+                let newer = Arc::new(newer);
+                if let Some(before) = &before {
+                    tracing::info!(from = %before.name, to = %newer.name, "switched to a new generation");
+                }
+                let unchecked = newer.needs_check();
+                *open = Open {
+                    generation: Some(newer.clone()),
+                    before: before.filter(|_| unchecked),
+                    failed: None,
+                };
+                drop(open);
+                if unchecked {
+                    self.check_in_background(newer.clone());
+                }
+                Ok(newer)
             }
             Err(error) => {
-                tracing::warn!(%error, still = %slot.name, "the new generation cannot be opened; the old one answers");
+                if let Some(before) = &before {
+                    tracing::error!(%error, still = %before.name, "cannot open the new generation; still using the old one");
+                }
+                let answer = before.ok_or_else(|| again(&error));
+                open.failed = Some((name, Instant::now(), error));
+                answer
             }
         }
-        slot.clone()
+    }
+
+    /// A large generation is used at once, and its checksums are verified in the background.
+    fn check_in_background(&self, generation: Arc<Generation>) {
+        let index = self.clone();
+        let check = move || index.check(&generation);
+        if let Err(error) = std::thread::Builder::new().name("docent-check".to_owned()).spawn(check) {
+            tracing::error!(%error, "cannot start the index check");
+        }
+    }
+
+    /// Verifies the checksums of a generation. If that fails, the generation is rejected and the previous one
+    /// is used again.
+    fn check(&self, generation: &Arc<Generation>) {
+        let checked = generation.check();
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        if open.generation.as_ref().is_none_or(|open| !Arc::ptr_eq(open, generation)) {
+            return;
+        }
+        let before = open.before.take();
+        if let Err(error) = checked {
+            let still = before.as_ref().map(|before| before.name.as_str());
+            tracing::error!(%error, refused = %generation.name, still, "the generation is damaged and will not be used");
+            *open = Open {
+                generation: before,
+                before: None,
+                failed: Some((generation.name.clone(), Instant::now(), error)),
+            };
+        }
+    }
+}
+
+/// Runs blocking work outside the async worker threads.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, IndexError> + Send + 'static,
+) -> Result<T, IndexError> {
+    // Interrupted work does not mean that the files are damaged.
+    let interrupted = |error: JoinError| IndexError::Unavailable(format!("task interrupted: {error}"));
+    tokio::task::spawn_blocking(work).await.map_err(interrupted)?
+}
+
+/// Whether trying again may help.
+fn is_transient(error: &IndexError) -> bool {
+    matches!(error, IndexError::Io { .. })
+}
+
+/// A copy of the error for the next caller.
+fn again(error: &IndexError) -> IndexError {
+    match error {
+        IndexError::Empty => IndexError::Empty,
+        IndexError::OtherFormat { found, expected } => {
+            IndexError::OtherFormat { found: *found, expected: *expected }
+        }
+        IndexError::Io { context, source } => IndexError::Io {
+            context: context.clone(),
+            source: std::io::Error::new(source.kind(), source.to_string()),
+        },
+        IndexError::Damaged(message) => IndexError::Damaged(message.clone()),
+        other => IndexError::Unusable(other.to_string()),
     }
 }
 
 #[async_trait]
 impl Index for EmbeddedIndex {
     async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError> {
-        let index = self.clone();
+        let generation = self.current().await?;
         let (text, filter, depth) = (query.text.to_owned(), query.filter.clone(), query.depth);
         let vector = query.vector.map(<[f32]>::to_vec);
-        let search = move || {
+        aside(move || {
             let query = IndexQuery { text: &text, vector: vector.as_deref(), filter: &filter, depth };
-            index.generation().search(&query)
-        };
-        tokio::task::spawn_blocking(search)
-            .await
-            .unwrap_or_else(|error| Err(IndexError::Damaged(format!("the search failed: {error}"))))
+            generation.search(&query)
+        })
+        .await
     }
 
     async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError> {
-        let generation = self.generation();
-        let damaged =
-            |error: tantivy::TantivyError| IndexError::Damaged(format!("{}: {error}", generation.name));
-        let rows = generation.page_rows(document_id)?;
-        rows.map(|row| generation.lexical.chunk(row).map_err(damaged)).collect()
+        let (generation, document_id) = (self.current().await?, document_id.to_owned());
+        aside(move || {
+            generation.sound()?;
+            generation.page_rows(&document_id)?.map(|row| generation.chunk(row)).collect()
+        })
+        .await
     }
 
     async fn outline(&self) -> Result<Vec<PageOutline>, IndexError> {
-        let generation = self.generation();
-        let read = move || {
-            let damaged =
-                |error: tantivy::TantivyError| IndexError::Damaged(format!("{}: {error}", generation.name));
-            let rows = 0..u32::try_from(generation.describe().chunks).unwrap_or(u32::MAX);
-            let chunks: Result<Vec<Arc<Chunk>>, _> =
-                rows.map(|row| generation.lexical.chunk(row).map_err(damaged)).collect();
+        let generation = self.current().await?;
+        aside(move || {
+            generation.sound()?;
+            let rows = 0..u32::try_from(generation.manifest.chunks).unwrap_or(u32::MAX);
+            let chunks: Result<Vec<Arc<Chunk>>, _> = rows.map(|row| generation.chunk(row)).collect();
             Ok(PageOutline::of(chunks?.iter().map(AsRef::as_ref)))
-        };
-        tokio::task::spawn_blocking(read)
-            .await
-            .unwrap_or_else(|error| Err(IndexError::Damaged(format!("reading it failed: {error}"))))
+        })
+        .await
     }
 
     async fn describe(&self) -> Result<Description, IndexError> {
-        Ok(self.generation().describe())
+        Ok(self.current().await?.describe())
     }
 
-    async fn version(&self) -> Result<String, IndexError> {
-        Ok(self.generation().name.clone())
+    async fn identity(&self) -> Result<Identity, IndexError> {
+        let generation = self.current().await?;
+        Ok(Identity {
+            version: generation.name.clone(),
+            embedder: generation.manifest.embedder.clone(),
+            language: generation.manifest.language,
+        })
+    }
+
+    async fn pinned(self: Arc<Self>) -> Result<Arc<dyn Index>, IndexError> {
+        Ok(Arc::new(Self::fixed(self.current().await?)))
     }
 }
 
 impl Generation {
     /// Both rankings for a query, on the calling thread.
     pub fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError> {
+        self.sound()?;
         let damaged = |error: tantivy::TantivyError| IndexError::Damaged(format!("{}: {error}", self.name));
+        let unread = |error: std::io::Error| files::unreadable(Path::new(&self.name), error);
         let (lexical, terms) = self.lexical.best(query.text, query.filter, query.depth).map_err(damaged)?;
         let dense = match (&self.vectors, query.vector) {
             (Some(vectors), Some(vector)) if vector.len() != vectors.width() => {
                 return Err(IndexError::WrongWidth { expected: vectors.width(), actual: vector.len() });
             }
             (Some(vectors), Some(vector)) if query.filter.is_open() => {
-                vectors.nearest(vector, query.depth, None)
+                vectors.nearest(vector, query.depth, None).map_err(unread)?
             }
             (Some(vectors), Some(vector)) => match self.allowed(query.filter) {
-                Some(allowed) => vectors.nearest(vector, query.depth, Some(&allowed)),
+                Some(allowed) => vectors.nearest(vector, query.depth, Some(&allowed)).map_err(unread)?,
                 None => Vec::new(),
             },
             _ => Vec::new(),
         };
-        let load = |rows: Vec<(u32, f32)>| -> tantivy::Result<Vec<Candidate>> {
-            rows.into_iter()
-                .map(|(row, score)| Ok(Candidate { chunk: self.lexical.chunk(row)?, score }))
-                .collect()
+        let load = |rows: Vec<(u32, f32)>| -> Result<Vec<Candidate>, IndexError> {
+            rows.into_iter().map(|(row, score)| Ok(Candidate { chunk: self.chunk(row)?, score })).collect()
         };
-        Ok(Candidates {
-            lexical: load(lexical).map_err(damaged)?,
-            dense: load(dense).map_err(damaged)?,
-            terms,
-            version: self.name.clone(),
-        })
+        let found =
+            Candidates { lexical: load(lexical)?, dense: load(dense)?, terms, version: self.name.clone() };
+        // The background check may have found damage during the search.
+        self.sound()?;
+        Ok(found)
     }
 
-    /// Whether a row may be found; none when there is nothing of what the filter names.
+    /// The chunk in a row.
+    fn chunk(&self, row: u32) -> Result<Arc<Chunk>, IndexError> {
+        let damaged = |error: tantivy::TantivyError| IndexError::Damaged(format!("{}: {error}", self.name));
+        self.lexical.chunk(row).map_err(damaged)
+    }
+
+    /// A predicate for the rows that match the filter; `None` if the book or module does not exist.
     fn allowed(&self, filter: &Filter) -> Option<impl Fn(u32) -> bool + Sync + '_> {
         fn number<T>(names: &BTreeMap<String, T>, wanted: Option<&String>) -> Option<Option<u16>> {
             let Some(wanted) = wanted else { return Some(None) };
@@ -162,100 +353,4 @@ impl Generation {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use docent_core::embed::Vector;
-    use docent_core::testing::{LetterEmbedder, chunk, index_contract};
-
-    use super::build::{build, build_in_memory};
-    use crate::index::parts::made::with_parts;
-
-    fn one(content: &str) -> Vec<(Chunk, Vector)> {
-        let chunk = chunk("page", 0, content);
-        let vector = LetterEmbedder::vector(&chunk.embedded_text());
-        vec![(chunk, vector)]
-    }
-
-    #[tokio::test]
-    async fn an_index_on_disk_keeps_the_contract() {
-        let folder = tempfile::tempdir().unwrap();
-        index_contract(async |chunks| {
-            with_parts(&chunks, |parts| build(folder.path(), parts)).unwrap();
-            Arc::new(EmbeddedIndex::open(folder.path()).unwrap()) as Arc<dyn Index>
-        })
-        .await;
-    }
-
-    #[tokio::test]
-    async fn an_index_in_memory_keeps_the_contract() {
-        index_contract(async |chunks| {
-            let generation = with_parts(&chunks, |parts| build_in_memory("memory", parts)).unwrap();
-            Arc::new(EmbeddedIndex::in_memory(generation)) as Arc<dyn Index>
-        })
-        .await;
-    }
-
-    fn answer(index: &EmbeddedIndex) -> String {
-        let query = IndexQuery { text: "node", vector: None, filter: &Default::default(), depth: 5 };
-        index.generation().search(&query).unwrap().lexical[0].chunk.content.clone()
-    }
-
-    #[test]
-    fn an_open_index_moves_to_what_is_published() {
-        let folder = tempfile::tempdir().unwrap();
-        with_parts(&one("old node"), |parts| build(folder.path(), parts)).unwrap();
-        let index = EmbeddedIndex::open(folder.path()).unwrap();
-        assert_eq!(answer(&index), "old node");
-        with_parts(&one("new node"), |parts| build(folder.path(), parts)).unwrap();
-        assert_eq!(answer(&index), "new node");
-    }
-
-    #[test]
-    fn a_broken_new_generation_leaves_the_old_one_answering() {
-        let folder = tempfile::tempdir().unwrap();
-        with_parts(&one("old node"), |parts| build(folder.path(), parts)).unwrap();
-        let index = EmbeddedIndex::open(folder.path()).unwrap();
-        let name = with_parts(&one("new node"), |parts| build(folder.path(), parts)).unwrap();
-        std::fs::remove_file(folder.path().join(name).join("manifest.json")).unwrap();
-        assert_eq!(answer(&index), "old node");
-    }
-
-    #[test]
-    fn generations_nobody_needs_are_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        for number in 0..5 {
-            with_parts(&one(&format!("node {number}")), |parts| build(folder.path(), parts)).unwrap();
-        }
-        let kept: Vec<bool> =
-            (1..=5).map(|number| folder.path().join(format!("g00000{number}")).exists()).collect();
-        assert_eq!(kept, [false, false, false, true, true]);
-    }
-
-    #[test]
-    fn any_file_cut_or_changed_is_noticed() {
-        let folder = tempfile::tempdir().unwrap();
-        let name = with_parts(&one("a node"), |parts| build(folder.path(), parts)).unwrap();
-        let root = folder.path().join(&name);
-        let manifest = generation::read_manifest(&root).unwrap();
-        assert!(manifest.files.len() >= 8, "{:?}", manifest.files);
-        for file in manifest.files.keys().map(String::as_str).chain(["manifest.json"]) {
-            let path = root.join(file);
-            let whole = std::fs::read(&path).unwrap();
-            let mut changed = whole.clone();
-            let middle = changed.len() / 2;
-            changed[middle] ^= 0x55;
-            for broken in [&whole[..whole.len() - 1], &changed, &[]] {
-                std::fs::write(&path, broken).unwrap();
-                match EmbeddedIndex::open(folder.path()) {
-                    Err(IndexError::Damaged(_) | IndexError::OtherFormat { .. }) => {}
-                    // The last byte of the manifest is a bracket; some bytes in it are only a date.
-                    Ok(_) if file == "manifest.json" => {}
-                    Ok(_) => panic!("{file} was broken and nobody noticed"),
-                    Err(other) => panic!("{file}: {other}"),
-                }
-            }
-            std::fs::write(&path, whole).unwrap();
-        }
-        assert!(EmbeddedIndex::open(folder.path()).is_ok());
-    }
-}
+mod tests;

@@ -1,36 +1,69 @@
-//! Exact nearest neighbours: a scan over int8 rows, then full precision for the best.
+//! Nearest neighbors: a scan over int8 rows, then full precision for the best candidates.
 //!
-//! Invariant: the result is the same as a scan in full precision would give, up to
-//! candidates whose rounded score is far below the last one returned; equal scores keep
-//! the order of the book.
+//! Invariant: the result is the same as that of a scan in full precision, except for candidates whose rounded
+//! score is far below the last one returned; equal scores keep the order of the book.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::io;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use simsimd::SpatialSimilarity;
 
-use super::column::Column;
+use super::files::Held;
 
-/// The vectors of a generation, row by row as its chunks.
+/// The vectors of a generation, one row per chunk.
 #[derive(Debug)]
 pub struct Vectors {
     width: usize,
-    full: Column<f32>,
-    rounded: Column<i8>,
-    /// Multiplied with a rounded product, gives the product of the rows.
-    scales: Column<f32>,
+    full: FullPrecision,
+    rounded: Vec<i8>,
+    /// The scale of each row; a rounded product times both scales approximates the product of the vectors.
+    scales: Vec<f32>,
 }
 
-/// Rescored candidates per result wanted.
+/// The original vectors. A search reads only a few of them, so those of a large book stay on disk.
+#[derive(Debug)]
+pub enum FullPrecision {
+    /// In memory.
+    Memory(Vec<f32>),
+    /// On disk.
+    File(Arc<Held>),
+}
+
+impl FullPrecision {
+    /// Number of values.
+    fn len(&self) -> usize {
+        match self {
+            Self::Memory(values) => values.len(),
+            Self::File(file) => file.size() / size_of::<f32>(),
+        }
+    }
+
+    /// The values from `start` on; read into `buffer` if they are on disk.
+    fn read<'a>(&'a self, start: usize, buffer: &'a mut [f32]) -> io::Result<&'a [f32]> {
+        match self {
+            Self::Memory(values) => {
+                values.get(start..start + buffer.len()).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+            }
+            Self::File(file) => {
+                file.read_at(bytemuck::cast_slice_mut(buffer), (start * size_of::<f32>()) as u64)?;
+                Ok(buffer)
+            }
+        }
+    }
+}
+
+/// How many candidates are rescored per requested result.
 const OVERSAMPLING: usize = 4;
 
-/// Rows a thread scans at a time; fewer are not worth a second thread.
+/// Rows that a thread scans at a time; for fewer rows a second thread does not pay off.
 const BLOCK: usize = 16 * 1024;
 
 impl Vectors {
-    /// Puts the columns together; their lengths must agree.
-    pub fn new(width: usize, full: Column<f32>, rounded: Column<i8>, scales: Column<f32>) -> Option<Self> {
+    /// Combines the columns; `None` if their lengths do not match.
+    pub fn new(width: usize, full: FullPrecision, rounded: Vec<i8>, scales: Vec<f32>) -> Option<Self> {
         let rows = scales.len();
         (full.len() == rows * width && rounded.len() == rows * width).then_some(Self {
             width,
@@ -43,7 +76,7 @@ impl Vectors {
     /// Rounds `full` in memory.
     pub fn in_memory(width: usize, full: Vec<f32>) -> Option<Self> {
         let (rounded, scales) = round(&full, width);
-        Self::new(width, Column::Owned(full), Column::Owned(rounded), Column::Owned(scales))
+        Self::new(width, FullPrecision::Memory(full), rounded, scales)
     }
 
     /// Length of each vector.
@@ -51,19 +84,19 @@ impl Vectors {
         self.width
     }
 
-    /// The vector of a row, in full precision.
-    pub fn row(&self, row: usize) -> &[f32] {
-        &self.full[row * self.width..(row + 1) * self.width]
+    /// Number of vectors.
+    pub fn rows(&self) -> usize {
+        self.scales.len()
     }
 
-    /// The `depth` rows closest to `query` among those `allowed`, best first.
+    /// The `depth` rows closest to `query` among those that `allowed` accepts, best first.
     pub fn nearest(
         &self,
         query: &[f32],
         depth: usize,
         allowed: Option<&(dyn Fn(u32) -> bool + Sync)>,
-    ) -> Vec<(u32, f32)> {
-        let rows = self.scales.len();
+    ) -> io::Result<Vec<(u32, f32)>> {
+        let rows = self.rows();
         let (rounded_query, query_scales) = round(query, self.width);
         let query_scale = query_scales.first().copied().unwrap_or_default();
         let wanted = depth.saturating_mul(OVERSAMPLING).min(rows);
@@ -87,16 +120,18 @@ impl Vectors {
                 .map(|block| scan(block * BLOCK, ((block + 1) * BLOCK).min(rows)))
                 .reduce(|| Best::new(wanted), Best::merge)
         };
-        let mut hits: Vec<(u32, f32)> = best
-            .heap
-            .into_iter()
-            .map(|entry| {
-                (entry.row, f32::dot(self.row(entry.row as usize), query).unwrap_or_default() as f32)
-            })
-            .collect();
+        let mut found: Vec<u32> = best.heap.into_iter().map(|entry| entry.row).collect();
+        // In file order, which is fastest to read from disk.
+        found.sort_unstable();
+        let mut buffer = vec![0f32; self.width];
+        let mut hits = Vec::with_capacity(found.len());
+        for row in found {
+            let values = self.full.read(row as usize * self.width, &mut buffer)?;
+            hits.push((row, f32::dot(values, query).unwrap_or_default() as f32));
+        }
         hits.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         hits.truncate(depth);
-        hits
+        Ok(hits)
     }
 }
 
@@ -113,7 +148,7 @@ pub fn round(full: &[f32], width: usize) -> (Vec<i8>, Vec<f32>) {
     (rounded, scales)
 }
 
-/// The best rows seen so far; the worst of them on top.
+/// The best rows seen so far, with the worst of them on top of the heap.
 struct Best {
     most: usize,
     heap: BinaryHeap<Entry>,
@@ -194,7 +229,7 @@ mod tests {
             let rows: Vec<_> = rows.iter().map(|row| unit(row)).collect();
             let query = unit(&query);
             let vectors = Vectors::in_memory(WIDTH, rows.concat()).unwrap();
-            let found = vectors.nearest(&query, 10, None);
+            let found = vectors.nearest(&query, 10, None).unwrap();
             let expected = exact(&rows, &query, 10);
             // Rows whose scores differ by less than f32 rounding may swap.
             for ((row, score), wanted) in found.iter().zip(&expected) {
@@ -206,24 +241,19 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_obeyed_and_equal_rows_keep_their_order() {
+    fn nearest_applies_the_filter_and_keeps_the_order_of_equal_rows() {
         let row = unit(&[1.0; WIDTH]);
         let vectors = Vectors::in_memory(WIDTH, [row.clone(), row.clone(), row.clone()].concat()).unwrap();
         let rows = |allowed: Option<&(dyn Fn(u32) -> bool + Sync)>| -> Vec<u32> {
-            vectors.nearest(&row, 2, allowed).into_iter().map(|(row, _)| row).collect()
+            vectors.nearest(&row, 2, allowed).unwrap().into_iter().map(|(row, _)| row).collect()
         };
         assert_eq!(rows(None), [0, 1]);
         assert_eq!(rows(Some(&|row| row != 0)), [1, 2]);
     }
 
     #[test]
-    fn columns_that_do_not_agree_are_refused() {
-        let vectors = Vectors::new(
-            4,
-            Column::Owned(vec![0.0; 8]),
-            Column::Owned(vec![0; 8]),
-            Column::Owned(vec![0.0; 3]),
-        );
+    fn columns_of_different_lengths_are_rejected() {
+        let vectors = Vectors::new(4, FullPrecision::Memory(vec![0.0; 8]), vec![0; 8], vec![0.0; 3]);
         assert!(vectors.is_none());
     }
 }

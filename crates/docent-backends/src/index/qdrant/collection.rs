@@ -1,10 +1,10 @@
-//! A collection as it was found: Docent's own, which says what it is, or somebody else's,
-//! which is understood by looking at it.
+//! An open collection: one of Docent's own, described by its manifest, or one of another system, whose
+//! fields are recognized from a sample of its points.
 //!
-//! Docent's collections hold one point that describes the whole, the manifest, and one point
-//! per page for the next ingest; neither has a vector, so no search finds them.
+//! Besides the passages, Docent's collections contain one point with the manifest and one point per page for
+//! the next ingest. These points have no vectors, so searches do not find them.
 //!
-//! Invariant: opening reads and never writes.
+//! Invariant: opening a collection never writes to it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -27,7 +27,7 @@ use super::Settings;
 use super::connection::Connection;
 use super::payload::{self, Fields};
 use super::write::Layout;
-use crate::index::parts::SourceRecord;
+use crate::index::contents::SourceRecord;
 
 /// The vector of a passage in Docent's own collections.
 pub const DENSE: &str = "dense";
@@ -35,55 +35,55 @@ pub const DENSE: &str = "dense";
 /// The sparse vector of a passage in Docent's own collections.
 pub const KEYWORDS: &str = "keywords";
 
-/// The field that tells points about the book from passages.
+/// The field that marks points that are not passages (manifest and pages).
 pub const ROLE: &str = "docent";
 
-/// Raised when collections of older versions can no longer be read.
+/// Version of the point format; increased when collections of older versions can no longer be read.
 pub const FORMAT: u32 = 1;
 
-/// Points looked at to understand a collection.
+/// Number of points sampled to recognize the fields of a collection.
 const SAMPLE: u32 = 32;
 
-/// Points read at once when all are.
+/// Points per request when scrolling through a collection.
 const PAGE: u32 = 1_000;
 
-/// Points of somebody else's collection that are listed. What is beyond is found, not listed.
+/// Maximum number of points of another system's collection that are listed. Searches find all points.
 const MOST_LISTED: usize = 100_000;
 
-/// What a collection of Docent's own says about itself.
+/// The description stored in a collection of Docent's own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The layout of the points.
+    /// Version of the point format.
     pub format: u32,
-    /// The collection's own name, whatever alias it was reached by.
+    /// The name of the collection itself, not of the alias.
     pub generation: String,
-    /// Whether everything is there.
+    /// Whether all points were written.
     pub complete: bool,
-    /// What made the vectors.
+    /// The embedder that made the vectors.
     pub embedder: EmbedderId,
-    /// What the book is written in.
+    /// The language of the book.
     pub language: Language,
-    /// How many pages.
+    /// Number of pages.
     pub pages: usize,
-    /// How many chunks.
+    /// Number of chunks.
     pub chunks: usize,
     /// Pages and chunks by module.
     pub modules: Modules,
     /// The same for each book that has a name.
     #[serde(default)]
     pub books: BTreeMap<String, Modules>,
-    /// The sources it was made from, to read again.
+    /// The sources it was read from, for the next ingest.
     pub sources: Vec<SourceRecord>,
-    /// When it was made, RFC 3339.
+    /// When it was created, RFC 3339.
     pub created_at: String,
-    /// Terms in a passage, on average; keyword weights were made with it.
+    /// Average number of terms per passage; the keyword weights depend on it.
     pub average_terms: f32,
-    /// How the collection was laid out.
+    /// The layout of the collection.
     #[serde(default)]
     pub layout: Layout,
 }
 
-/// The point that holds the manifest.
+/// The id of the point that contains the manifest.
 pub fn manifest_id() -> PointId {
     Uuid::new_v5(&Uuid::NAMESPACE_URL, b"docent:manifest").to_string().into()
 }
@@ -91,15 +91,15 @@ pub fn manifest_id() -> PointId {
 /// A dense vector that can be searched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorField {
-    /// Its name; none when the collection has only one, unnamed.
+    /// Its name; `None` for a collection with a single unnamed vector.
     pub name: Option<String>,
-    /// How wide it is.
+    /// Its number of dimensions.
     pub width: usize,
     distance: Distance,
 }
 
 impl VectorField {
-    /// The cosine a score stands for, given vectors of unit length.
+    /// Converts a score to a cosine, assuming vectors of unit length.
     pub fn cosine(&self, score: f32) -> f32 {
         match self.distance {
             Distance::Euclid => 1.0 - score * score / 2.0,
@@ -108,12 +108,12 @@ impl VectorField {
     }
 }
 
-/// How points become passages.
+/// How points are read as passages.
 #[derive(Debug, Clone)]
 pub enum Reading {
-    /// Docent wrote them.
+    /// The collection was written by Docent.
     Own(Box<Manifest>),
-    /// Somebody else did.
+    /// The collection was written by another system.
     Foreign(Box<Fields>),
 }
 
@@ -123,18 +123,18 @@ pub struct Collection {
     pub name: String,
     /// How its points are read.
     pub reading: Reading,
-    /// What closeness is measured by; none when it has keywords alone.
+    /// The dense vector to search; `None` if the collection has only keywords.
     pub vector: Option<VectorField>,
-    /// Cuts text as it was cut.
+    /// Splits queries into terms in the same way as the passages.
     pub analyzer: Analyzer,
-    /// What it holds; of somebody else's, what can be said without reading all of it.
+    /// Its description; for a collection of another system, as far as known without reading all points.
     pub description: Description,
-    /// The weights of terms asked for before.
+    /// Cache of term weights.
     rarities: Mutex<HashMap<u32, f32>>,
     listing: OnceCell<Listing>,
 }
 
-/// What is known only after all points were looked at.
+/// Information that requires reading all points.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// Every page with its sections, in the order of the book.
@@ -143,11 +143,11 @@ pub struct Listing {
     pub modules: Modules,
 }
 
-/// Weights of terms that are remembered.
+/// Maximum number of cached term weights.
 const MOST_RARITIES: usize = 100_000;
 
 impl Collection {
-    /// Looks at what is behind a name.
+    /// Opens the collection with the configured name or alias.
     pub async fn open(connection: &Connection, settings: &Settings) -> Result<Self, IndexError> {
         let info = info(connection, &settings.collection).await?;
         match manifest(connection, &settings.collection).await? {
@@ -161,7 +161,7 @@ impl Collection {
             return Err(IndexError::OtherFormat { found: manifest.format, expected: FORMAT });
         }
         if !manifest.complete {
-            return Err(IndexError::Damaged(format!("{} was not written to its end", manifest.generation)));
+            return Err(IndexError::Damaged(format!("{} was not written completely", manifest.generation)));
         }
         let description = Description {
             version: manifest.generation.clone(),
@@ -187,21 +187,19 @@ impl Collection {
         let unusable = |what: String| IndexError::Unusable(format!("the collection `{name}` {what}"));
         let vector = choose(vectors(info), settings.vector.as_deref()).map_err(unusable)?;
         if vector.distance == Distance::Manhattan {
-            return Err(unusable(
-                "compares vectors by Manhattan distance, which tells nothing about meaning".into(),
-            ));
+            return Err(unusable("uses Manhattan distance, which Docent does not support".into()));
         }
         let request = ScrollPointsBuilder::new(name).limit(SAMPLE).with_payload(true).build();
         let sample = connection.read(|client| client.scroll(request.clone())).await?;
         let points: Vec<Value> =
             sample.result.into_iter().map(|point| payload::json_of(point.payload)).collect();
-        let fields = Fields::recognise(&points, &settings.fields);
+        let fields = Fields::recognize(&points, &settings.fields);
         let Some(text) = &fields.text else {
             if points.is_empty() {
                 return Err(IndexError::Empty);
             }
             return Err(unusable(format!(
-                "has no field that looks like the text of a passage (it has {}); name it with qdrant.fields.text",
+                "has no field that looks like the text of a passage (fields: {}); set qdrant.fields.text",
                 names(&points)
             )));
         };
@@ -213,7 +211,7 @@ impl Collection {
         let language = settings.language.unwrap_or_else(|| Language::detect(&texts.join("\n")));
         let chunks = info.points_count.unwrap_or_default() as usize;
         let description = Description {
-            // Nobody numbers its generations; a collection that grew is another one.
+            // There are no numbered generations, so a different number of points counts as a new version.
             version: format!("{name}/{chunks}"),
             embedder: EmbedderId::unknown(vector.width),
             language,
@@ -239,17 +237,17 @@ impl Collection {
         }
     }
 
-    /// Whether Docent made it.
+    /// Whether it was created by Docent.
     pub fn is_own(&self) -> bool {
         matches!(self.reading, Reading::Own(_))
     }
 
-    /// The weight of a term, if it was asked for before.
+    /// The cached weight of a term.
     pub fn rarity(&self, term: u32) -> Option<f32> {
         self.rarities.lock().unwrap_or_else(PoisonError::into_inner).get(&term).copied()
     }
 
-    /// Remembers the weight of a term.
+    /// Caches the weight of a term.
     pub fn remember_rarity(&self, term: u32, weight: f32) {
         let mut rarities = self.rarities.lock().unwrap_or_else(PoisonError::into_inner);
         if rarities.len() >= MOST_RARITIES {
@@ -258,7 +256,7 @@ impl Collection {
         rarities.insert(term, weight);
     }
 
-    /// All pages; read once.
+    /// All pages; read on first use, then cached.
     pub async fn listing(&self, connection: &Connection) -> Result<&Listing, IndexError> {
         self.listing.get_or_try_init(|| self.list(connection)).await
     }
@@ -300,7 +298,7 @@ impl Collection {
         Ok(Listing { outline, modules })
     }
 
-    /// Passages only.
+    /// A filter for passages only.
     pub fn passages(&self) -> Filter {
         match self.reading {
             Reading::Own(_) => Filter::must([Condition::is_empty(ROLE)]),
@@ -324,7 +322,7 @@ pub fn id_text(id: &PointId) -> String {
     }
 }
 
-/// Shows all points that fit to `see`, until it has seen enough.
+/// Calls `see` with every point that matches the request, until it returns `false`.
 pub async fn scroll(
     connection: &Connection,
     request: ScrollPointsBuilder,
@@ -345,14 +343,14 @@ pub async fn scroll(
     }
 }
 
-/// What the server says about a collection or an alias.
+/// The server's information about a collection or an alias.
 pub async fn info(connection: &Connection, name: &str) -> Result<CollectionInfo, IndexError> {
     let info = connection.read(|client| client.collection_info(name)).await?;
-    info.result
-        .ok_or_else(|| IndexError::Unavailable(format!("{} says nothing of `{name}`", connection.place())))
+    let missing = || format!("{} returned no information about collection `{name}`", connection.place());
+    info.result.ok_or_else(|| IndexError::Unavailable(missing()))
 }
 
-/// What a collection of Docent's own says about itself; none of somebody else's.
+/// The manifest of a collection of Docent's own; `None` for one of another system.
 pub async fn manifest(connection: &Connection, name: &str) -> Result<Option<Manifest>, IndexError> {
     let request = GetPointsBuilder::new(name, [manifest_id()]).with_payload(true).build();
     let found = connection.read(|client| client.get_points(request.clone())).await?;
@@ -384,7 +382,7 @@ fn vectors(info: &CollectionInfo) -> Vec<VectorField> {
     }
 }
 
-/// The vector to search: the one that is named, else the only one.
+/// The vector to search: the configured one, or else the only one.
 fn choose(vectors: Vec<VectorField>, wanted: Option<&str>) -> Result<VectorField, String> {
     let listed = vectors.iter().filter_map(|vector| vector.name.clone()).collect::<Vec<_>>().join(", ");
     let found = match wanted {
@@ -397,13 +395,13 @@ fn choose(vectors: Vec<VectorField>, wanted: Option<&str>) -> Result<VectorField
     found.ok_or_else(|| match wanted {
         Some(wanted) => format!(
             "has no vector `{wanted}`; it has {}",
-            if listed.is_empty() { "an unnamed one" } else { &listed }
+            if listed.is_empty() { "one unnamed vector" } else { &listed }
         ),
         None => "has no dense vector".to_owned(),
     })
 }
 
-/// The fields of some points, for a message.
+/// The field names of some points, for an error message.
 fn names(points: &[Value]) -> String {
     let names: std::collections::BTreeSet<&str> = points
         .iter()

@@ -1,9 +1,9 @@
-//! Calls to a Qdrant server: patience, and errors without secrets.
+//! Calls to a Qdrant server: retries, timeouts, and errors without secrets.
 //!
-//! Reading gives up soon, because a reader waits. Writing is patient, because a server that
-//! restarts comes back, and an ingest should not have to be started again.
+//! Reads give up quickly, because a user is waiting. Writes are retried for a long time, so that an ingest
+//! survives a restart of the server.
 //!
-//! Invariant: no error holds the key or anything the server put into its metadata.
+//! Invariant: errors never contain the API key or response metadata.
 
 use std::time::Duration;
 
@@ -14,52 +14,56 @@ use tokio::time::{Instant, sleep};
 
 use crate::resilience::{self, Breaker, Policy, Transient};
 
-/// Where gRPC is spoken, when an address does not say.
+/// Default gRPC port.
 const GRPC_PORT: u16 = 6334;
 
-/// Where REST is spoken; addresses of other systems name it, and gRPC is next to it.
+/// Default REST port. Addresses often name it; gRPC then uses [`GRPC_PORT`].
 const REST_PORT: u16 = 6333;
 
-/// Where a server is, and how to be let in.
+/// Address, API key and timeouts of a server.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// Its address, with REST's port, gRPC's port or none.
+    /// Its address, with the REST port, the gRPC port or no port.
     pub url: String,
-    /// The key.
+    /// The API key.
     pub api_key: Option<SecretString>,
-    /// The longest a single call may take.
+    /// Timeout of a single call.
     pub timeout: Duration,
-    /// How long a write waits for a server that is gone.
-    pub patience: Duration,
+    /// How long a write is retried while the server is unavailable.
+    pub write_timeout: Duration,
 }
 
 impl Server {
-    /// A server with the usual patience.
+    /// A server with the default timeouts.
     pub fn new(url: impl Into<String>, api_key: Option<SecretString>) -> Self {
-        Self { url: url.into(), api_key, timeout: Duration::from_secs(5), patience: Duration::from_secs(120) }
+        Self {
+            url: url.into(),
+            api_key,
+            timeout: Duration::from_secs(5),
+            write_timeout: Duration::from_secs(120),
+        }
     }
 }
 
-/// The way to a server.
+/// A client for one server.
 pub(super) struct Connection {
     client: Qdrant,
-    /// As errors name it.
+    /// The address, as shown in errors.
     place: String,
     breaker: Breaker,
     reading: Policy,
-    patience: Duration,
+    write_timeout: Duration,
 }
 
 impl Connection {
-    /// Checks the address; nothing is sent.
+    /// Validates the address; does not connect.
     pub fn new(server: &Server) -> Result<Self, IndexError> {
         let place = grpc_address(&server.url)?;
         let mut config = Qdrant::from_url(&place).timeout(server.timeout).connect_timeout(server.timeout);
         config.check_compatibility = false;
         config.api_key = server.api_key.as_ref().map(|key| key.expose_secret().trim().to_owned());
-        let client = config
-            .build()
-            .map_err(|_| IndexError::Unusable(format!("`{place}` is not the address of a Qdrant server")))?;
+        let client =
+            config.build().map_err(|_| IndexError::Unusable(format!("invalid Qdrant URL `{place}`")))?;
         Ok(Self {
             client,
             place,
@@ -70,7 +74,7 @@ impl Connection {
                 attempt_timeout: server.timeout,
                 ..Policy::default()
             },
-            patience: server.patience,
+            write_timeout: server.write_timeout,
         })
     }
 
@@ -79,50 +83,50 @@ impl Connection {
         &self.place
     }
 
-    /// Asks something; what fails for the moment is asked once more.
+    /// Runs a query; a transient failure is retried once.
     pub async fn read<'a, T, Work>(&'a self, ask: impl Fn(&'a Qdrant) -> Work) -> Result<T, IndexError>
     where
         Work: Future<Output = Result<T, QdrantError>>,
     {
         let asked = resilience::call(&self.reading, &self.breaker, None, async || {
-            ask(&self.client).await.map_err(|error| Trouble::of(error, &self.place))
+            ask(&self.client).await.map_err(|error| CallError::of(error, &self.place))
         });
-        asked.await.map_err(|trouble| trouble.error(&self.place))
+        asked.await.map_err(|failed| failed.error(&self.place))
     }
 
-    /// Changes something, so that it may be done twice; waits for a server that is gone.
+    /// Runs an idempotent change; retries while the server is unavailable.
     pub async fn write<'a, T, Work>(&'a self, change: impl Fn(&'a Qdrant) -> Work) -> Result<T, IndexError>
     where
         Work: Future<Output = Result<T, QdrantError>>,
     {
-        let end = Instant::now() + self.patience;
+        let end = Instant::now() + self.write_timeout;
         let mut wait = Duration::from_millis(100);
         loop {
-            let trouble = match change(&self.client).await {
+            let failed = match change(&self.client).await {
                 Ok(done) => return Ok(done),
-                Err(error) => Trouble::of(error, &self.place),
+                Err(error) => CallError::of(error, &self.place),
             };
-            let pause = trouble.retry_after().unwrap_or(wait);
-            if !trouble.is_transient() || Instant::now() + pause > end {
-                return Err(trouble.error(&self.place));
+            let pause = failed.retry_after().unwrap_or(wait);
+            if !failed.is_transient() || Instant::now() + pause > end {
+                return Err(failed.error(&self.place));
             }
-            tracing::warn!(server = %self.place, trouble = %trouble.what(), "trying again");
+            tracing::warn!(server = %self.place, error = %failed.what(), "retrying a write");
             sleep(pause).await;
             wait = (wait * 2).min(Duration::from_secs(5));
         }
     }
 }
 
-/// What went wrong with a call.
+/// Why a call failed.
 #[derive(Debug)]
-enum Trouble {
-    /// It may pass.
-    Passing { what: String, retry_after: Option<Duration> },
-    /// It will not.
-    Lasting(IndexError),
+enum CallError {
+    /// A retry may succeed.
+    Transient { what: String, retry_after: Option<Duration> },
+    /// A retry will fail too.
+    Permanent(IndexError),
 }
 
-impl Trouble {
+impl CallError {
     fn of(error: QdrantError, place: &str) -> Self {
         use tonic::Code;
         let (status, retry_after) = match error {
@@ -130,86 +134,91 @@ impl Trouble {
             QdrantError::ResourceExhaustedError { status, retry_after_seconds } => {
                 (status, Some(Duration::from_secs(retry_after_seconds)))
             }
-            other => return Self::Lasting(IndexError::Unusable(format!("{place}: {other}"))),
+            other => return Self::Permanent(IndexError::Unusable(format!("{place}: {other}"))),
         };
-        // A message may be long; the first line says what happened.
+        // A message may be long; its first line has the reason.
         let message = status.message().lines().next().unwrap_or_default();
         match status.code() {
             Code::Unauthenticated | Code::PermissionDenied => {
-                Self::Lasting(IndexError::Unusable(format!("{place} refused the key; check QDRANT_API_KEY")))
+                let message = format!("{place} rejected the API key; check QDRANT_API_KEY");
+                Self::Permanent(IndexError::Unusable(message))
             }
-            Code::NotFound => Self::Lasting(IndexError::Gone(format!("{place}: {message}"))),
+            Code::NotFound => Self::Permanent(IndexError::Gone(format!("{place}: {message}"))),
             Code::InvalidArgument | Code::FailedPrecondition | Code::Unimplemented | Code::AlreadyExists => {
-                Self::Lasting(IndexError::Unusable(format!("{place}: {message}")))
+                Self::Permanent(IndexError::Unusable(format!("{place}: {message}")))
             }
-            // The client reports a failed connection as an internal error, with all its causes.
+            // The client reports a failed connection as an internal error with a long list of causes.
             Code::Internal if message.starts_with("Failed to connect") => {
-                Self::Passing { what: "it cannot be reached".to_owned(), retry_after }
+                Self::Transient { what: "the server cannot be reached".to_owned(), retry_after }
             }
             Code::Unavailable | Code::Cancelled | Code::Unknown => {
-                Self::Passing { what: "it cannot be reached".to_owned(), retry_after }
+                Self::Transient { what: "the server cannot be reached".to_owned(), retry_after }
             }
-            Code::DeadlineExceeded => Self::Passing { what: "it took too long".to_owned(), retry_after },
-            Code::ResourceExhausted => Self::Passing { what: "it is overloaded".to_owned(), retry_after },
-            _ => Self::Passing { what: message.to_owned(), retry_after },
+            Code::DeadlineExceeded => {
+                Self::Transient { what: "the request timed out".to_owned(), retry_after }
+            }
+            Code::ResourceExhausted => {
+                Self::Transient { what: "the server is overloaded".to_owned(), retry_after }
+            }
+            _ => Self::Transient { what: message.to_owned(), retry_after },
         }
     }
 
     fn what(&self) -> String {
         match self {
-            Self::Passing { what, .. } => what.clone(),
-            Self::Lasting(error) => error.to_string(),
+            Self::Transient { what, .. } => what.clone(),
+            Self::Permanent(error) => error.to_string(),
         }
     }
 
     fn error(self, place: &str) -> IndexError {
         match self {
-            Self::Passing { what, .. } => IndexError::Unavailable(format!("{place}: {what}")),
-            Self::Lasting(error) => error,
+            Self::Transient { what, .. } => IndexError::Unavailable(format!("{place}: {what}")),
+            Self::Permanent(error) => error,
         }
     }
 }
 
-impl Transient for Trouble {
+impl Transient for CallError {
     fn is_transient(&self) -> bool {
-        matches!(self, Self::Passing { .. })
+        matches!(self, Self::Transient { .. })
     }
 
     fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Passing { retry_after, .. } => *retry_after,
-            Self::Lasting(_) => None,
+            Self::Transient { retry_after, .. } => *retry_after,
+            Self::Permanent(_) => None,
         }
     }
 
     fn open_circuit() -> Self {
-        Self::Passing {
-            what: "it failed too often of late and is left alone for a while".to_owned(),
+        Self::Transient {
+            what: "circuit breaker open after repeated failures; retrying shortly".to_owned(),
             retry_after: None,
         }
     }
 
     fn timed_out() -> Self {
-        Self::Passing { what: "it took too long".to_owned(), retry_after: None }
+        Self::Transient { what: "the request timed out".to_owned(), retry_after: None }
     }
 }
 
-/// The address of the gRPC service that belongs to an address as people write it.
+/// The gRPC address for a configured address, which may lack scheme or port or name the REST port.
 fn grpc_address(url: &str) -> Result<String, IndexError> {
     let url = url.trim().trim_end_matches('/');
     let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
     let authority = rest.split('/').next().unwrap_or_default();
-    // A password in an address must not get into errors, so it is refused before it can.
+    // An address with a password is rejected here, so that the password cannot end up in an error.
     if !matches!(scheme, "http" | "https") || authority.is_empty() || authority.contains('@') {
         return Err(IndexError::Unusable(
-            "the address of the Qdrant server must look like http://localhost:6334".to_owned(),
+            "invalid Qdrant URL; it must look like http://localhost:6334".to_owned(),
         ));
     }
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && !port.ends_with(']') => {
-            let port = port.parse().map_err(|_| {
-                IndexError::Unusable(format!("`{authority}` has no port number after its colon"))
-            })?;
+            let port = port
+                .parse()
+                .map_err(|_| IndexError::Unusable(format!("invalid port in the Qdrant URL `{authority}`")))?;
             (host, if port == REST_PORT { GRPC_PORT } else { port })
         }
         _ => (authority, GRPC_PORT),
@@ -222,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_grpc_service_is_found_from_any_address() {
+    fn the_grpc_address_is_derived_from_the_configured_url() {
         for (url, expected) in [
             ("http://localhost:6333", "http://localhost:6334"),
             ("http://localhost:6334/", "http://localhost:6334"),
@@ -237,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_without_repeating_a_password() {
+    fn invalid_urls_are_rejected_without_repeating_a_password() {
         for url in ["ftp://host", "https://", "https://me:secret@host:6334", "http://host:port"] {
             let error = grpc_address(url).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");

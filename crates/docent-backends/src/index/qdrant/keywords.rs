@@ -1,10 +1,10 @@
-//! Keywords as sparse vectors: BM25 with the rarity of terms left to the server.
+//! BM25 as sparse vectors; the server contributes the IDF.
 //!
-//! A passage's vector holds, per term, what BM25 says about its frequency and the passage's
-//! length; the server multiplies by the rarity of the term (`Modifier::Idf`), which it knows
-//! best. A question's vector holds ones. The product is BM25, as the embedded index has it.
+//! A passage's vector has, per term, the BM25 weight for the term's frequency and the passage's length. The
+//! server multiplies it by the term's rarity (`Modifier::Idf`). A query's vector consists of ones. The
+//! product is the same BM25 score as in the embedded index.
 //!
-//! Invariant: text and questions are cut into terms by the same [`Analyzer`].
+//! Invariant: passages and queries are split into terms by the same [`Analyzer`].
 
 use std::collections::BTreeMap;
 
@@ -12,36 +12,36 @@ use docent_core::terms::Analyzer;
 use tantivy::fieldnorm::FieldNormReader;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How soon a term's frequency stops to matter.
+/// BM25 `k1`: how soon repetitions of a term stop counting.
 const K1: f32 = 1.2;
 
-/// How much a passage's length matters.
+/// BM25 `b`: how much a passage's length matters.
 const B: f32 = 0.75;
 
-/// A sparse vector: terms by their numbers, in order, and their weights.
+/// A sparse vector: term numbers in ascending order, and their weights.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sparse {
-    /// Which terms.
+    /// The numbers of the terms.
     pub indices: Vec<u32>,
     /// Their weights.
     pub values: Vec<f32>,
 }
 
-/// The number of a term. Two of a book's terms share one so rarely that nobody notices.
+/// The number of a term. Collisions within a book are too rare to matter.
 pub fn number(term: &str) -> u32 {
     xxh3_64(term.as_bytes()) as u32
 }
 
-/// A passage cut into terms.
+/// The term counts of a passage.
 #[derive(Debug, Clone)]
 pub struct Counted {
     counts: BTreeMap<u32, u32>,
-    /// Terms in the passage, repeated ones included.
+    /// Number of terms in the passage, including repetitions.
     pub length: u32,
 }
 
 impl Counted {
-    /// Cuts a passage.
+    /// Splits a passage into terms and counts them.
     pub fn new(text: &str, analyzer: &Analyzer) -> Self {
         let mut counts = BTreeMap::new();
         let mut length = 0;
@@ -52,9 +52,9 @@ impl Counted {
         Self { counts, length }
     }
 
-    /// Its vector in a book whose passages have `average` terms.
+    /// The passage's vector in a book whose passages have `average` terms on average.
     pub fn sparse(&self, average: f32) -> Sparse {
-        // The embedded index keeps lengths in one byte; the same rounding gives the same scores.
+        // The embedded index stores lengths in one byte; the same rounding gives the same scores.
         let length = FieldNormReader::id_to_fieldnorm(FieldNormReader::fieldnorm_to_id(self.length));
         let norm = K1 * (1.0 - B + B * length as f32 / average.max(1.0));
         let weight = |count: u32| count as f32 * (1.0 + K1) / (count as f32 + norm);
@@ -65,13 +65,13 @@ impl Counted {
     }
 }
 
-/// The vector of a question.
+/// The vector of a query.
 pub fn question<'a>(terms: impl IntoIterator<Item = &'a String>) -> Sparse {
     let numbers: std::collections::BTreeSet<u32> = terms.into_iter().map(|term| number(term)).collect();
     Sparse { values: vec![1.0; numbers.len()], indices: numbers.into_iter().collect() }
 }
 
-/// The weight of a term that `holding` of so many passages hold.
+/// The IDF of a term that occurs in `holding` of `passages` passages.
 pub fn rarity(passages: usize, holding: usize) -> f32 {
     let (passages, holding) = (passages as f32, holding as f32);
     (1.0 + (passages - holding + 0.5) / (holding + 0.5)).ln()
@@ -83,7 +83,7 @@ mod tests {
     use docent_core::language::Language;
 
     #[test]
-    fn a_repeated_term_weighs_more_but_not_twice_and_a_long_passage_less() {
+    fn repetitions_raise_the_weight_of_a_term_and_long_passages_lower_it() {
         let analyzer = Analyzer::new(Language::default());
         let weight = |text: &str| Counted::new(text, &analyzer).sparse(4.0).values[0];
         let (once, twice) = (weight("node"), weight("node node"));

@@ -1,18 +1,19 @@
-//! An index on a Qdrant server: one that Docent filled, or a collection somebody else made.
+//! An index on a Qdrant server: written by Docent, or an existing collection of another system.
 //!
-//! The name that is configured is an alias; behind it stands one immutable collection per
-//! generation of the book. A collection that another system made is used as it is.
+//! The configured name is an alias for the current generation of the book; each generation is an immutable
+//! collection. A collection of another system is used as it is.
 //!
-//! Invariant: a search asks one collection by its own name, so it never sees two generations,
-//! and it is one round trip; a collection Docent did not make is never changed.
+//! Invariant: a search queries one collection by its own name, in one round trip, so it never mixes two
+//! generations. A collection that Docent did not create is never changed.
 
 mod collection;
 mod connection;
-mod fill;
+mod upload;
 mod keywords;
+mod embedder_check;
 mod payload;
 mod search;
-mod take;
+mod download;
 mod write;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use docent_core::chunk::Chunk;
-use docent_core::index::{Candidates, Description, Index, IndexError, IndexQuery, PageOutline};
+use docent_core::index::{Candidates, Description, Identity, Index, IndexError, IndexQuery, PageOutline};
 use docent_core::language::Language;
 use qdrant_client::qdrant::{Condition, Filter, QueryBatchPoints, ScrollPointsBuilder};
 use serde_json::Value;
@@ -32,28 +33,28 @@ pub use payload::Fields;
 use search::Asked;
 pub use write::{Layout, Quantization};
 
-/// How long it is taken for granted that the alias still leads to the same collection.
-const TRUSTED: Duration = Duration::from_secs(1);
+/// How long the collection behind the alias is cached before the alias is looked up again.
+const ALIAS_TTL: Duration = Duration::from_secs(1);
 
-/// Which collection, where, and how it is read and made.
+/// Which collection to use, on which server, and how to read and create it.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The server.
     pub server: Server,
-    /// The alias, or the name of somebody else's collection.
+    /// The alias, or the name of a collection of another system.
     pub collection: String,
-    /// The vector to search, where there are several.
+    /// The vector to search, if there are several.
     pub vector: Option<String>,
-    /// Which fields of somebody else's points play which role.
+    /// The meaning of the payload fields in a collection of another system.
     pub fields: Fields,
-    /// What somebody else's collection is written in; detected when not given.
+    /// The language of a collection of another system; detected if not set.
     pub language: Option<Language>,
     /// How new collections are laid out.
     pub layout: Layout,
 }
 
 impl Settings {
-    /// The usual way to use a collection.
+    /// Settings for a collection, with defaults for everything else.
     pub fn new(server: Server, collection: impl Into<String>) -> Self {
         Self {
             server,
@@ -74,7 +75,7 @@ pub struct QdrantIndex {
 }
 
 impl QdrantIndex {
-    /// The way to an index; nothing is sent yet.
+    /// Creates the client; does not connect yet.
     pub fn new(settings: Settings) -> Result<Self, IndexError> {
         Ok(Self { connection: Connection::new(&settings.server)?, settings, open: RwLock::new(None) })
     }
@@ -84,7 +85,7 @@ impl QdrantIndex {
         Ok(self.connection.read(|client| client.health_check()).await?.version)
     }
 
-    /// What the collection turned out to be, in a sentence.
+    /// Describes the collection in a sentence.
     pub async fn explain(&self) -> Result<String, IndexError> {
         let collection = self.collection().await?;
         let name = &self.settings.collection;
@@ -96,13 +97,13 @@ impl QdrantIndex {
                 )
             }
             Reading::Foreign(fields) => format!(
-                "`{name}` was made by another system and is only read: {} passages; {fields}",
+                "`{name}` was created by another system, so Docent only reads it: {} passages; {fields}",
                 collection.description.chunks
             ),
         })
     }
 
-    /// Names of all collections, for messages.
+    /// The names of all collections.
     pub async fn collections(&self) -> Result<Vec<String>, IndexError> {
         let listed = self.connection.read(|client| client.list_collections()).await?;
         let mut names: Vec<String> =
@@ -111,10 +112,10 @@ impl QdrantIndex {
         Ok(names)
     }
 
-    /// The collection the name leads to now.
+    /// The collection that the configured name currently stands for.
     async fn collection(&self) -> Result<Arc<Collection>, IndexError> {
         let known = self.open.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, collection)) = known.as_ref().filter(|(checked, _)| is_trusted(*checked)) {
+        if let Some((_, collection)) = known.as_ref().filter(|(checked, _)| is_fresh(*checked)) {
             return Ok(collection.clone());
         }
         let known = known.map(|(_, collection)| collection);
@@ -155,7 +156,7 @@ impl QdrantIndex {
         Ok(info.points_count.unwrap_or_default() as usize == known.description.chunks)
     }
 
-    /// Looks at once whether the collection is still there when it is wanted next.
+    /// Makes the next call look up the alias again.
     fn doubt(&self) {
         if let Some((checked, _)) = &mut *self.open.write().unwrap_or_else(PoisonError::into_inner) {
             *checked = None;
@@ -183,47 +184,18 @@ impl QdrantIndex {
         let answers = self.connection.read(|client| client.query_batch(request.clone())).await?;
         Ok(asked.candidates(collection, answers.result.into_iter().map(|batch| batch.result).collect()))
     }
-}
 
-fn is_trusted(checked: Option<Instant>) -> bool {
-    checked.is_some_and(|checked| checked.elapsed() < TRUSTED)
-}
-
-/// The passage a point carries.
-fn read(collection: &Collection, name: &str, payload: &Value) -> Option<Chunk> {
-    match &collection.reading {
-        Reading::Own(_) => payload::read_own(payload),
-        Reading::Foreign(fields) => fields.chunk(name, payload),
-    }
-}
-
-#[async_trait]
-impl Index for QdrantIndex {
-    async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError> {
-        let collection = self.collection().await?;
-        match self.search_in(&collection, query).await {
-            // A newer generation was published and this one removed.
-            Err(IndexError::Gone(_)) => {
-                self.forget();
-                let collection = self.collection().await?;
-                self.search_in(&collection, query).await
-            }
-            Err(error) => {
-                self.doubt();
-                Err(error)
-            }
-            found => found,
-        }
-    }
-
-    async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError> {
-        let collection = self.collection().await?;
+    async fn page_in(
+        &self,
+        collection: &Collection,
+        document_id: &str,
+    ) -> Result<Vec<Arc<Chunk>>, IndexError> {
         let condition = match &collection.reading {
             Reading::Own(_) => Condition::matches("document_id", document_id.to_owned()),
             Reading::Foreign(fields) if let Some(field) = &fields.document => {
                 Condition::matches(field, document_id.to_owned())
             }
-            // A page is its address; its sections may have addresses of their own.
+            // A page is identified by its address, but its sections may have addresses of their own.
             Reading::Foreign(fields) => {
                 let listing = collection.listing(&self.connection).await?;
                 let page = listing.outline.iter().find(|page| page.document_id == document_id);
@@ -239,7 +211,7 @@ impl Index for QdrantIndex {
         let mut chunks: Vec<Chunk> = Vec::new();
         collection::scroll(&self.connection, request, |point| {
             let name = collection::point_name(&point);
-            chunks.extend(read(&collection, &name, &payload::json_of(point.payload)));
+            chunks.extend(read(collection, &name, &payload::json_of(point.payload)));
             Ok(true)
         })
         .await?;
@@ -247,13 +219,11 @@ impl Index for QdrantIndex {
         Ok(chunks.into_iter().map(Arc::new).collect())
     }
 
-    async fn outline(&self) -> Result<Vec<PageOutline>, IndexError> {
-        let collection = self.collection().await?;
+    async fn outline_of(&self, collection: &Collection) -> Result<Vec<PageOutline>, IndexError> {
         Ok(collection.listing(&self.connection).await?.outline.clone())
     }
 
-    async fn describe(&self) -> Result<Description, IndexError> {
-        let collection = self.collection().await?;
+    async fn describe_one(&self, collection: &Collection) -> Result<Description, IndexError> {
         let mut description = collection.description.clone();
         if !collection.is_own() {
             let listing = collection.listing(&self.connection).await?;
@@ -262,9 +232,94 @@ impl Index for QdrantIndex {
         }
         Ok(description)
     }
+}
 
-    async fn version(&self) -> Result<String, IndexError> {
-        Ok(self.collection().await?.description.version.clone())
+fn is_fresh(checked: Option<Instant>) -> bool {
+    checked.is_some_and(|checked| checked.elapsed() < ALIAS_TTL)
+}
+
+/// The passage stored in a point.
+fn read(collection: &Collection, name: &str, payload: &Value) -> Option<Chunk> {
+    match &collection.reading {
+        Reading::Own(_) => payload::read_own(payload),
+        Reading::Foreign(fields) => fields.chunk(name, payload),
+    }
+}
+
+#[async_trait]
+impl Index for QdrantIndex {
+    async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError> {
+        let collection = self.collection().await?;
+        match self.search_in(&collection, query).await {
+            // A newer generation was published and this one was removed.
+            Err(IndexError::Gone(_)) => {
+                self.forget();
+                let collection = self.collection().await?;
+                self.search_in(&collection, query).await
+            }
+            Err(error) => {
+                self.doubt();
+                Err(error)
+            }
+            found => found,
+        }
+    }
+
+    async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError> {
+        self.page_in(&*self.collection().await?, document_id).await
+    }
+
+    async fn outline(&self) -> Result<Vec<PageOutline>, IndexError> {
+        self.outline_of(&*self.collection().await?).await
+    }
+
+    async fn describe(&self) -> Result<Description, IndexError> {
+        self.describe_one(&*self.collection().await?).await
+    }
+
+    async fn identity(&self) -> Result<Identity, IndexError> {
+        Ok(self.collection().await?.description.identity())
+    }
+
+    async fn pinned(self: Arc<Self>) -> Result<Arc<dyn Index>, IndexError> {
+        let collection = self.collection().await?;
+        Ok(Arc::new(Pinned { index: self, collection }))
+    }
+}
+
+/// The index pinned to one collection.
+struct Pinned {
+    index: Arc<QdrantIndex>,
+    collection: Arc<Collection>,
+}
+
+#[async_trait]
+impl Index for Pinned {
+    async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError> {
+        self.index.search_in(&self.collection, query).await.inspect_err(|error| match error {
+            IndexError::Gone(_) => self.index.forget(),
+            _ => self.index.doubt(),
+        })
+    }
+
+    async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError> {
+        self.index.page_in(&self.collection, document_id).await
+    }
+
+    async fn outline(&self) -> Result<Vec<PageOutline>, IndexError> {
+        self.index.outline_of(&self.collection).await
+    }
+
+    async fn describe(&self) -> Result<Description, IndexError> {
+        self.index.describe_one(&self.collection).await
+    }
+
+    async fn identity(&self) -> Result<Identity, IndexError> {
+        Ok(self.collection.description.identity())
+    }
+
+    async fn pinned(self: Arc<Self>) -> Result<Arc<dyn Index>, IndexError> {
+        Ok(self)
     }
 }
 

@@ -1,28 +1,28 @@
-//! What points carry: Docent's own fields, and those of the systems it replaces.
+//! The payload of points: Docent's own fields, and those of other systems.
 //!
-//! A collection somebody else made is understood by looking at some of its points: each role
-//! (text, address, title …) is played by the one of its usual names that most points
-//! have. Whatever is configured wins.
+//! The fields of another system's collection are recognized from some of its points: for each role (text,
+//! address, title …), the known field name that most points have is used. Configured names take precedence.
 //!
-//! Invariant: a passage read from a point has a text; all else may be missing.
+//! Invariant: a passage read from a point has a text; everything else may be missing.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use docent_core::chunk::Chunk;
+use docent_core::section_kind::SectionKind;
 use qdrant_client::Payload;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Which field plays which role; dots lead into objects.
+/// The name of the field for each role; dots address nested fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Fields {
-    /// The passage.
+    /// The text of the passage.
     pub text: Option<String>,
-    /// Where to read it.
+    /// The address of the page or section.
     pub url: Option<String>,
     /// The page's title.
     pub title: Option<String>,
@@ -30,19 +30,19 @@ pub struct Fields {
     pub heading: Option<String>,
     /// The headings above the passage, outermost first.
     pub headings: Option<String>,
-    /// The part of the book.
+    /// The module.
     pub module: Option<String>,
-    /// The page.
+    /// The id of the page.
     pub document: Option<String>,
-    /// The passage's name.
+    /// The id of the passage.
     pub chunk: Option<String>,
-    /// Its place on the page.
+    /// The position of the passage on the page.
     pub index: Option<String>,
-    /// Its length in tokens.
+    /// The length of the passage in tokens.
     pub tokens: Option<String>,
 }
 
-/// The usual names of each role, the likeliest first.
+/// Known field names for each role, the most likely first.
 const TEXT: &[&str] = &["content", "text", "chunk_text", "page_content"];
 const URL: &[&str] = &["url", "source_url", "page_url", "metadata.source"];
 const TITLE: &[&str] = &["page_title", "title", "metadata.title"];
@@ -55,7 +55,7 @@ const INDEX: &[&str] = &["chunk_index"];
 const TOKENS: &[&str] = &["token_count"];
 
 impl Fields {
-    /// Docent's own.
+    /// The fields that Docent itself writes.
     pub fn own() -> Self {
         let name = |name: &str| Some(name.to_owned());
         Self {
@@ -72,12 +72,12 @@ impl Fields {
         }
     }
 
-    /// What the points have, where nothing is `pinned`.
-    pub fn recognise(points: &[Value], pinned: &Self) -> Self {
+    /// Recognizes the fields from some points; names in `pinned` take precedence.
+    pub fn recognize(points: &[Value], pinned: &Self) -> Self {
         let find = |pinned: &Option<String>, names: &[&str], fits: fn(&Value) -> bool| {
             let have =
                 |name: &str| points.iter().filter(|point| look_up(point, name).is_some_and(fits)).count();
-            // Of names that equally many points have, the likelier comes first.
+            // If several names are equally common, take the most likely one.
             let found = names.iter().rev().max_by_key(|name| have(name)).filter(|name| have(name) > 0);
             pinned.clone().or_else(|| found.map(|name| (*name).to_owned()))
         };
@@ -112,7 +112,7 @@ impl Fields {
         ]
     }
 
-    /// The passage a point carries; none when it has no text.
+    /// The passage stored in a point; `None` if it has no text.
     pub fn chunk(&self, point: &str, payload: &Value) -> Option<Chunk> {
         let content = self.text.as_ref().and_then(|name| look_up(payload, name)).and_then(as_text)?;
         let mut chunk = self.place(point, payload);
@@ -122,7 +122,7 @@ impl Fields {
         (!content.trim().is_empty()).then_some(Chunk { content, ..chunk })
     }
 
-    /// Where a point's passage stands in the book, without its text.
+    /// The passage without its text.
     pub fn place(&self, point: &str, payload: &Value) -> Chunk {
         let value = |field: &Option<String>| field.as_ref().and_then(|name| look_up(payload, name));
         let text = |field: &Option<String>| value(field).and_then(as_text);
@@ -131,7 +131,7 @@ impl Fields {
         let document_id = text(&self.document).unwrap_or_else(|| page.to_owned());
         let title = text(&self.title);
         let mut hierarchy = value(&self.headings).map(as_list).unwrap_or_default();
-        // A path of headings often begins with the page itself.
+        // A path of headings often begins with the page title.
         if let Some(title) = &title
             && hierarchy.first() == Some(title)
         {
@@ -152,6 +152,9 @@ impl Fields {
             book_name: String::new(),
             module_name: text(&self.module).unwrap_or_default(),
             token_count: number(&self.tokens).unwrap_or_default(),
+            section_kind: SectionKind::default(),
+            continues: false,
+            breaks_off: false,
             document_id,
             url,
             heading,
@@ -173,12 +176,12 @@ impl fmt::Display for Fields {
     }
 }
 
-/// Sections are told apart by their headings when nobody has numbered them.
+/// A section number derived from the headings, for collections that do not number sections.
 fn section_of(page: &str, hierarchy: &[String]) -> u32 {
     xxh3_64(format!("{page}\u{0}{}", hierarchy.join("\u{0}")).as_bytes()) as u32
 }
 
-/// The value at a path with dots; a name that itself has dots comes first.
+/// The value at a dotted path; a field whose name contains the dots takes precedence.
 pub fn look_up<'a>(payload: &'a Value, path: &str) -> Option<&'a Value> {
     let found =
         payload.get(path).or_else(|| path.split('.').try_fold(payload, |value, name| value.get(name)));
@@ -213,7 +216,7 @@ fn as_number(value: &Value) -> Option<u32> {
         .and_then(|number| number.try_into().ok())
 }
 
-/// The fields Docent writes for a passage in `row` of the book.
+/// The fields Docent writes for the passage in row `row`.
 pub fn own(chunk: &Chunk, row: usize, key: Option<u128>, created_at: &str) -> Payload {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
@@ -231,6 +234,15 @@ pub fn own(chunk: &Chunk, row: usize, key: Option<u128>, created_at: &str) -> Pa
     put("module_name", json!(chunk.module_name));
     put("content", json!(chunk.content));
     put("token_count", json!(chunk.token_count));
+    if !chunk.section_kind.is_body() {
+        put("section_kind", json!(chunk.section_kind.name()));
+    }
+    if chunk.continues {
+        put("continues", json!(true));
+    }
+    if chunk.breaks_off {
+        put("breaks_off", json!(true));
+    }
     put("created_at", json!(created_at));
     put("row", json!(row));
     if let Some(key) = key {
@@ -239,7 +251,7 @@ pub fn own(chunk: &Chunk, row: usize, key: Option<u128>, created_at: &str) -> Pa
     payload(fields)
 }
 
-/// The passage Docent wrote, exactly; its text is empty when it was not asked for.
+/// The passage exactly as Docent wrote it; its text is empty if it was not requested.
 pub fn read_own(payload: &Value) -> Option<Chunk> {
     let text = |name: &str| payload.get(name).and_then(Value::as_str).map(str::to_owned);
     let number = |name: &str| payload.get(name).and_then(as_number);
@@ -256,10 +268,17 @@ pub fn read_own(payload: &Value) -> Option<Chunk> {
         module_name: text("module_name")?,
         content: text("content").unwrap_or_default(),
         token_count: number("token_count")?,
+        section_kind: payload
+            .get("section_kind")
+            .and_then(Value::as_str)
+            .map(SectionKind::named)
+            .unwrap_or_default(),
+        continues: payload.get("continues").and_then(Value::as_bool).unwrap_or_default(),
+        breaks_off: payload.get("breaks_off").and_then(Value::as_bool).unwrap_or_default(),
     })
 }
 
-/// A JSON object as the client wants it.
+/// A JSON object as a Qdrant payload.
 pub fn payload(fields: Map<String, Value>) -> Payload {
     Payload::from(fields)
 }

@@ -1,7 +1,6 @@
-//! One search: everything it needs is asked at once, and the answers become two rankings.
+//! One search: a single batch of queries, whose results are turned into two rankings.
 //!
-//! Invariant: the rankings do not depend on what was asked before; a weight that is remembered
-//! is the one the server would give.
+//! Invariant: rankings do not depend on earlier searches; a cached weight is the one the server would return.
 
 use std::sync::Arc;
 
@@ -16,23 +15,23 @@ use super::collection::{self, Collection, KEYWORDS, Reading};
 use super::keywords::{self, Counted};
 use super::{payload, read};
 
-/// Terms whose weights are asked for in one search: more than the longest question has.
+/// Maximum number of terms whose weights are queried in one search; more than the longest question has.
 const MOST_ASKED: usize = 512;
 
-/// What one search asks of the server, all at once.
+/// The queries of one search, sent as one batch.
 pub(super) struct Asked {
-    /// The question's distinct terms.
+    /// The distinct terms of the query.
     terms: Vec<String>,
-    /// The terms whose weights are not known yet.
+    /// The terms whose weights are not cached yet.
     unknown: Vec<u32>,
     has_dense: bool,
     has_keywords: bool,
-    /// The dense one, the keywords, then one for each unknown term.
+    /// The dense query, the keyword query, then one query per unknown term.
     pub(super) queries: Vec<QueryPoints>,
 }
 
 impl Asked {
-    /// What to ask for a question.
+    /// Builds the queries.
     pub(super) fn new(collection: &Collection, query: &IndexQuery<'_>) -> Result<Self, IndexError> {
         let vector = match (query.vector, &collection.vector) {
             (Some(vector), Some(field)) if vector.len() != field.width => {
@@ -58,7 +57,7 @@ impl Asked {
         };
         let mut queries = Vec::new();
         if let Some((vector, field)) = vector {
-            // Where vectors were made smaller, the full ones have the last word.
+            // If vectors are quantized, rescore the best hits with the full vectors.
             let rescored = QuantizationSearchParamsBuilder::default().rescore(true);
             let mut dense = start()
                 .query(Query::new_nearest(vector.to_vec()))
@@ -78,8 +77,8 @@ impl Asked {
             queries.push(
                 start().query(by(keywords::question(&terms))).using(KEYWORDS).with_payload(true).build(),
             );
-            // The server keeps to itself how rare a term is, but a search for the term alone
-            // gives it away: the score is the rarity times the weight in the passage found.
+            // Qdrant does not expose the IDF of a term. But in a search for the term alone, the score is the
+            // IDF times the weight in the passage found.
             let asked = terms.iter().map(|term| keywords::number(term));
             unknown = asked.filter(|term| collection.rarity(*term).is_none()).take(MOST_ASKED).collect();
             for term in &unknown {
@@ -99,7 +98,7 @@ impl Asked {
         Ok(Self { terms, unknown, has_dense: vector.is_some(), has_keywords, queries })
     }
 
-    /// What the answers say, one list for each query.
+    /// Turns the results, one list per query, into candidates.
     pub(super) fn candidates(self, collection: &Collection, answers: Vec<Vec<ScoredPoint>>) -> Candidates {
         let mut answers = answers.into_iter();
         let mut next = |wanted: bool| if wanted { answers.next().unwrap_or_default() } else { Vec::new() };
@@ -127,7 +126,7 @@ impl Asked {
 fn part_filter(collection: &Collection, query: &IndexQuery<'_>) -> Option<Filter> {
     let module = match &collection.reading {
         Reading::Own(_) => "module_name",
-        // Without such a field no passage is in a module: the condition finds nothing.
+        // Without such a field no passage belongs to a module, and the condition matches nothing.
         Reading::Foreign(fields) => fields.module.as_deref().unwrap_or("module_name"),
     };
     let named = [("book_name", &query.filter.book), (module, &query.filter.module)];
@@ -138,7 +137,7 @@ fn part_filter(collection: &Collection, query: &IndexQuery<'_>) -> Option<Filter
     (!conditions.is_empty()).then(|| Filter::must(conditions))
 }
 
-/// Passages with their scores, best first; equal ones in the order of the book.
+/// Passages with their scores, best first; equal scores keep the order of the book.
 fn ranked(collection: &Collection, points: Vec<ScoredPoint>, score: impl Fn(f32) -> f32) -> Vec<Candidate> {
     let mut found: Vec<(u64, Candidate)> = points
         .into_iter()
@@ -154,7 +153,7 @@ fn ranked(collection: &Collection, points: Vec<ScoredPoint>, score: impl Fn(f32)
     found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// How rare a term is, from the best passage that holds it.
+/// The IDF of a term, computed from the best passage that contains it.
 fn rarity_of(term: u32, point: &ScoredPoint) -> Option<f32> {
     use qdrant_client::qdrant::vector_output::Vector;
     let vectors = point.vectors.as_ref()?;
@@ -169,8 +168,8 @@ fn rarity_of(term: u32, point: &ScoredPoint) -> Option<f32> {
     Some(point.score / weight)
 }
 
-/// The keyword ranking of a collection that has none: what is close in meaning, ranked by
-/// the question's words. How rare a word is, is told from those passages too.
+/// The keyword ranking for a collection without keyword vectors: reranks the dense hits by BM25. The IDF is
+/// estimated from these hits, too.
 fn by_words(
     terms: Vec<String>,
     dense: &[Candidate],

@@ -1,4 +1,4 @@
-//! The index on a server. The suite runs against a real Qdrant too, where one is named.
+//! Tests of the Qdrant index, against the test double and, if one is configured, a real server.
 
 #![allow(clippy::print_stderr)]
 
@@ -14,10 +14,10 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
+use crate::index::contents::made::with_contents;
 use crate::index::embedded::EmbeddedIndex;
 use crate::index::embedded::build::build_in_memory;
-use crate::index::parts::made::with_parts;
-use crate::index::shelf::Shelf;
+use crate::index::target::IndexTarget;
 use crate::testing::scripted_qdrant::{Fault, ScriptedQdrant, When};
 
 fn with_vectors(chunks: Vec<Chunk>) -> Vec<(Chunk, Vector)> {
@@ -29,17 +29,17 @@ fn with_vectors(chunks: Vec<Chunk>) -> Vec<(Chunk, Vector)> {
 }
 
 async fn publish(index: &QdrantIndex, chunks: &[(Chunk, Vector)]) -> Result<String, IndexError> {
-    // The parts borrow from the closure's caller, so the work is polled inside of it.
+    // The contents are only borrowed inside the closure, so the future has to run inside it.
     let handle = tokio::runtime::Handle::current();
     tokio::task::block_in_place(|| {
-        with_parts(chunks, |parts| handle.block_on(index.publish(parts, &|_, _| ())))
+        with_contents(chunks, |contents| handle.block_on(index.publish(contents, &|_, _| ())))
     })
 }
 
-/// A double, with little patience.
+/// Settings for the test double, with short timeouts.
 fn settings(server: &ScriptedQdrant, collection: &str) -> Settings {
     let mut address = Server::new(server.url(), None);
-    address.patience = Duration::from_millis(500);
+    address.write_timeout = Duration::from_millis(500);
     address.timeout = Duration::from_secs(2);
     Settings::new(address, collection)
 }
@@ -53,8 +53,8 @@ async fn lexical(index: &dyn Index, text: &str) -> Result<Vec<String>, IndexErro
     Ok(index.search(&query).await?.lexical.iter().map(|hit| hit.chunk.content.clone()).collect())
 }
 
-/// What holds on any server, the double or a real one: the contract of an index, generations
-/// that follow one another, and a book that comes back as it went.
+/// Checks for the test double and a real server: the contract of an index, several generations, and reading
+/// a book back unchanged.
 async fn suite(server: Server) {
     let alias = format!("docent-test-{}", Uuid::new_v4().simple());
     let settings = Settings::new(server, alias.as_str());
@@ -71,37 +71,37 @@ async fn suite(server: Server) {
     titled.heading_hierarchy = vec!["Parts".to_owned(), "Topics".to_owned()];
     let chunks = with_vectors(vec![chunk("a", 0, "A node."), titled]);
     let name = publish(&index, &chunks).await.unwrap();
-    assert_eq!(index.version().await.unwrap(), name);
+    assert_eq!(index.identity().await.unwrap().version, name);
     assert_eq!(lexical(&index, "topic").await.unwrap(), ["A topic carries messages."]);
     let taken = index.take().await.unwrap();
-    with_parts(&chunks, |parts| {
-        assert_eq!((&taken.chunks[..], &taken.pages[..]), (parts.chunks, parts.pages));
-        assert!(taken.vectors.iter().zip(parts.vectors).all(|(a, b)| (a - b).abs() < 1e-5));
+    with_contents(&chunks, |contents| {
+        assert_eq!((&taken.chunks[..], &taken.pages[..]), (contents.chunks, contents.pages));
+        assert!(taken.vectors.iter().zip(contents.vectors).all(|(a, b)| (a - b).abs() < 1e-5));
     });
     assert_eq!(index.vectors().await.unwrap().len(), 2);
 
     let names = index.collections().await.unwrap();
     let own: Vec<&String> = names.iter().filter(|name| name.starts_with(&alias)).collect();
-    assert_eq!(own.len(), 2, "this generation and the one before");
+    assert_eq!(own.len(), 2, "this generation and the previous one");
     for name in own {
         index.connection.write(|client| client.delete_collection(name.as_str())).await.unwrap();
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_double_keeps_the_contract() {
+async fn the_test_double_keeps_the_contract() {
     let double = ScriptedQdrant::start().await.unwrap();
-    eprintln!("the suite of Qdrant ran against the double");
+    eprintln!("running the Qdrant suite against the test double");
     suite(Server::new(double.url(), None)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_server_keeps_the_contract() {
     let Ok(url) = std::env::var("DOCENT_TEST_QDRANT_URL") else {
-        eprintln!("NOT TESTED: no real Qdrant, DOCENT_TEST_QDRANT_URL is not set");
+        crate::testing::skipped("no real Qdrant server; set DOCENT_TEST_QDRANT_URL to use one");
         return;
     };
-    eprintln!("the suite of Qdrant runs against the real server at {url}");
+    eprintln!("running the Qdrant suite against the real server at {url}");
     let key = std::env::var("DOCENT_TEST_QDRANT_API_KEY").ok().map(Into::into);
     suite(Server::new(url, key)).await;
 }
@@ -138,8 +138,9 @@ async fn keywords_score_as_in_the_embedded_index() {
     let server = ScriptedQdrant::start().await.unwrap();
     let here = index(&server);
     publish(&here, &chunks).await.unwrap();
-    let there =
-        EmbeddedIndex::in_memory(with_parts(&chunks, |parts| build_in_memory("memory", parts)).unwrap());
+    let there = EmbeddedIndex::in_memory(
+        with_contents(&chunks, |contents| build_in_memory("memory", contents)).unwrap(),
+    );
     for question in ["What is a node?", "the graph of topics", "pasta 7", "zebra node", ""] {
         for module in [None, Some("m".to_owned())] {
             let filter = Restriction::of_module(module);
@@ -153,7 +154,7 @@ async fn keywords_score_as_in_the_embedded_index() {
                     .collect()
             };
             let (a_scores, b_scores) = (scores(&a), scores(&b));
-            // Which of equal passages make the cut is left to the server.
+            // The server decides which of equally scored passages are returned last.
             let last = b_scores.last().map_or(0, |(_, score)| *score);
             let above = |scores: &[(String, i32)]| -> Vec<(String, i32)> {
                 scores.iter().filter(|(_, score)| *score > last).cloned().collect()
@@ -170,7 +171,7 @@ async fn keywords_score_as_in_the_embedded_index() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn readers_move_to_a_new_generation_and_old_ones_go() {
+async fn searches_switch_to_a_new_generation_and_old_generations_are_removed() {
     let server = ScriptedQdrant::start().await.unwrap();
     let (writer, reader) = (index(&server), index(&server));
     assert!(matches!(reader.describe().await, Err(IndexError::Empty)));
@@ -184,14 +185,18 @@ async fn readers_move_to_a_new_generation_and_old_ones_go() {
     }
     let mut expected = names[1..].to_vec();
     expected.sort();
-    assert_eq!(writer.collections().await.unwrap(), expected, "the one before stays for readers under way");
-    // The same book again is the same generation.
+    assert_eq!(
+        writer.collections().await.unwrap(),
+        expected,
+        "the previous one is kept for running searches"
+    );
+    // Publishing the same book again gives the same generation.
     let same = publish(&writer, &with_vectors(vec![chunk("page", 0, "newest node")])).await.unwrap();
     assert_eq!(same, names[2]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_whose_generation_was_removed_finds_the_new_one() {
+async fn a_search_whose_generation_was_removed_uses_the_new_one() {
     let server = ScriptedQdrant::start().await.unwrap();
     let (writer, reader) = (index(&server), index(&server));
     publish(&writer, &with_vectors(vec![chunk("page", 0, "first node")])).await.unwrap();
@@ -203,7 +208,7 @@ async fn a_reader_whose_generation_was_removed_finds_the_new_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_book_comes_back_as_it_went() {
+async fn a_book_is_read_back_unchanged() {
     let server = ScriptedQdrant::start().await.unwrap();
     let index = index(&server);
     let mut twice = chunk("a", 0, "The same passage twice.");
@@ -215,13 +220,13 @@ async fn a_book_comes_back_as_it_went() {
     let chunks = with_vectors(vec![twice, again, titled]);
     publish(&index, &chunks).await.unwrap();
     let taken = index.take().await.unwrap();
-    with_parts(&chunks, |parts| {
-        assert_eq!(taken.chunks, parts.chunks);
-        assert_eq!(taken.pages, parts.pages);
-        assert_eq!(taken.keys, parts.keys);
+    with_contents(&chunks, |contents| {
+        assert_eq!(taken.chunks, contents.chunks);
+        assert_eq!(taken.pages, contents.pages);
+        assert_eq!(taken.keys, contents.keys);
         assert_eq!(taken.labels[&(String::new(), "m".to_owned())], "Module M");
-        assert_eq!(taken.embedder, parts.embedder);
-        for (a, b) in taken.vectors.iter().zip(parts.vectors) {
+        assert_eq!(taken.embedder, contents.embedder);
+        for (a, b) in taken.vectors.iter().zip(contents.vectors) {
             assert!((a - b).abs() < 1e-6);
         }
     });
@@ -231,7 +236,7 @@ async fn a_book_comes_back_as_it_went() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_fails_for_a_moment_is_tried_again() {
+async fn transient_failures_are_retried() {
     let server = ScriptedQdrant::start().await.unwrap();
     let index = index(&server);
     for fault in [Fault::Unavailable, Fault::CutAfter, Fault::CutBefore, Fault::Deadline, Fault::Internal] {
@@ -247,10 +252,10 @@ async fn what_fails_for_a_moment_is_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_asks_for_patience_gets_it() {
+async fn retry_after_is_respected() {
     let server = ScriptedQdrant::start().await.unwrap();
     let mut settings = settings(&server, "book");
-    settings.server.patience = Duration::from_secs(10);
+    settings.server.write_timeout = Duration::from_secs(10);
     let index = QdrantIndex::new(settings).unwrap();
     server.fault("Upsert", When::Next(1), Fault::RateLimited { retry_after: 1 });
     let begun = Instant::now();
@@ -259,7 +264,7 @@ async fn a_server_that_asks_for_patience_gets_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_gone_is_an_error_that_says_so_and_recovers() {
+async fn an_unreachable_server_is_reported_and_the_index_recovers() {
     let server = ScriptedQdrant::start().await.unwrap();
     let index = index(&server);
     publish(&index, &with_vectors(vec![chunk("a", 0, "node")])).await.unwrap();
@@ -273,7 +278,7 @@ async fn a_server_that_is_gone_is_an_error_that_says_so_and_recovers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_server_is_given_up() {
+async fn a_slow_server_causes_a_timeout() {
     let server = ScriptedQdrant::start().await.unwrap();
     let mut settings = settings(&server, "book");
     settings.server.timeout = Duration::from_millis(200);
@@ -285,7 +290,7 @@ async fn a_slow_server_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_publish_goes_on_where_it_was() {
+async fn an_interrupted_publish_is_resumed() {
     let server = ScriptedQdrant::start().await.unwrap();
     let index = index(&server);
     publish(&index, &with_vectors(vec![chunk("old", 0, "old node")])).await.unwrap();
@@ -294,10 +299,10 @@ async fn an_interrupted_publish_goes_on_where_it_was() {
     let error = publish(&index, &chunks).await.unwrap_err();
     assert!(matches!(error, IndexError::Unavailable(_)), "{error}");
     server.heal();
-    assert_eq!(lexical(&index, "node").await.unwrap(), ["old node"], "readers still have the old book");
+    assert_eq!(lexical(&index, "node").await.unwrap(), ["old node"], "searches still use the old book");
     server.forget_calls();
     publish(&index, &chunks).await.unwrap();
-    // Three of eight batches were there; pages and the manifest come on top.
+    // Three of eight batches were already written; the pages and the manifest are added to the rest.
     let upserts = server.count("Upsert");
     assert!((5 + 8..=5 + 8 + 3).contains(&upserts), "{upserts}");
     index.forget();
@@ -305,7 +310,7 @@ async fn an_interrupted_publish_goes_on_where_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_key_is_sent_and_never_told() {
+async fn the_api_key_is_sent_but_never_appears_in_errors() {
     let server = ScriptedQdrant::start_with_key("key-that-is-secret").await.unwrap();
     let mut settings = settings(&server, "book");
     settings.server.api_key = Some("key-that-is-secret".into());
@@ -340,7 +345,35 @@ async fn foreign(server: &ScriptedQdrant, name: &str, payloads: &[Value]) -> Qdr
     client
 }
 
-/// The five shapes of the specifications, the same passage in each.
+#[tokio::test(flavor = "multi_thread")]
+async fn similarity_tells_whether_an_embedder_made_the_vectors() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    let client = Qdrant::from_url(&server.url()).skip_compatibility_check().build().unwrap();
+    let texts = ["A node is a participant.", "Boil the pasta.", "Topics carry messages."];
+    for (name, is_own) in [("own", true), ("strange", false)] {
+        let request =
+            CreateCollectionBuilder::new(name).vectors_config(VectorParamsBuilder::new(26, Distance::Cosine));
+        client.create_collection(request).await.unwrap();
+        let points: Vec<PointStruct> = texts
+            .iter()
+            .zip(0..)
+            .map(|(text, number)| {
+                let mut vector = LetterEmbedder::vector(text);
+                if !is_own {
+                    vector.reverse();
+                }
+                let fields = json!({"text": text, "url": "https://x.org/a", "title": "A"});
+                PointStruct::new(number, vector, payload::payload(fields.as_object().cloned().unwrap()))
+            })
+            .collect();
+        client.upsert_points(UpsertPointsBuilder::new(name, points).wait(true)).await.unwrap();
+        let index = QdrantIndex::new(settings(&server, name)).unwrap();
+        let similarity = index.similarity(&LetterEmbedder::default()).await.unwrap().unwrap();
+        assert_eq!(similarity > 0.99, is_own, "{name}: {similarity}");
+    }
+}
+
+/// The same passage in the five payload formats of the specifications.
 fn shapes() -> [Value; 5] {
     let (text, url) = ("A node is a participant in the graph.", "https://x.org/docs/module-1/nodes");
     [
@@ -356,7 +389,7 @@ fn shapes() -> [Value; 5] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_shape_of_the_specifications_is_understood() {
+async fn every_payload_format_of_the_specifications_is_recognized() {
     let server = ScriptedQdrant::start().await.unwrap();
     for (number, shape) in shapes().into_iter().enumerate() {
         let name = format!("textbook-{number}");
@@ -391,14 +424,14 @@ async fn every_shape_of_the_specifications_is_understood() {
         assert_eq!(page.len(), 1, "shape {number}");
         assert!(index.explain().await.unwrap().contains("only read"));
     }
-    // Everything went without a write of Docent's.
+    // Docent itself wrote nothing.
     let writes = ["SetPayload", "Delete", "UpdateAliases", "CreateFieldIndex"];
     assert!(writes.iter().all(|rpc| server.count(rpc) == 0));
     assert_eq!((server.count("Upsert"), server.count("Create")), (5, 5));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fields_can_be_pinned_and_reach_into_objects() {
+async fn fields_can_be_configured_and_nested() {
     let server = ScriptedQdrant::start().await.unwrap();
     let payload = json!({"body": {"words": "A node."}, "text": "wrong", "where": "https://x.org/a#b"});
     foreign(&server, "odd", &[payload]).await;
@@ -412,7 +445,7 @@ async fn fields_can_be_pinned_and_reach_into_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collection_nobody_understands_says_what_it_has() {
+async fn the_error_for_an_unusable_collection_lists_its_fields_and_vectors() {
     let server = ScriptedQdrant::start().await.unwrap();
     foreign(&server, "odd", &[json!({"colour": "red", "size": 3})]).await;
     let error = QdrantIndex::new(settings(&server, "odd")).unwrap().describe().await.unwrap_err().to_string();
@@ -430,27 +463,27 @@ async fn a_collection_nobody_understands_says_what_it_has() {
     let mut settings = settings(&server, "many");
     let error = QdrantIndex::new(settings.clone()).unwrap().describe().await.unwrap_err().to_string();
     assert!(error.contains("large, small") && error.contains("qdrant.vector"), "{error}");
-    // Distances of unit vectors are told as cosines.
+    // Euclidean distances of unit vectors are converted to cosines.
     settings.vector = Some("small".to_owned());
     let index = QdrantIndex::new(settings).unwrap();
     let vector = LetterEmbedder::vector("a node");
     let query = IndexQuery { text: "", vector: Some(&vector), filter: &Restriction::default(), depth: 5 };
     assert!((index.search(&query).await.unwrap().dense[0].score - 1.0).abs() < 1e-3);
-    // Without a vector such a collection cannot be searched.
+    // Without a query vector, such a collection cannot be searched.
     let error = lexical(&index, "node").await.unwrap_err().to_string();
     assert!(error.contains("only be searched by vectors"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_docent_did_not_make_is_never_changed() {
+async fn collections_of_other_systems_are_never_changed() {
     let server = ScriptedQdrant::start().await.unwrap();
     foreign(&server, "book", &[shapes()[0].clone()]).await;
-    // Looks like a generation, and is none.
+    // Its name looks like a generation, but Docent did not create it.
     foreign(&server, "mine-0123456789abcdef", &[shapes()[0].clone()]).await;
     let chunks = with_vectors(vec![chunk("a", 0, "node")]);
     let error = publish(&index(&server), &chunks).await.unwrap_err();
     assert!(matches!(&error, IndexError::Unusable(_)));
-    assert!(error.to_string().contains("never changed"), "{error}");
+    assert!(error.to_string().contains("will not be changed"), "{error}");
     let mine = QdrantIndex::new(settings(&server, "mine")).unwrap();
     publish(&mine, &chunks).await.unwrap();
     publish(&mine, &with_vectors(vec![chunk("b", 0, "node")])).await.unwrap();
@@ -460,7 +493,7 @@ async fn what_docent_did_not_make_is_never_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collection_is_laid_out_as_configured() {
+async fn a_collection_has_the_configured_layout() {
     let server = ScriptedQdrant::start().await.unwrap();
     let mut settings = settings(&server, "book");
     settings.layout =

@@ -1,10 +1,10 @@
-//! A book becomes a collection, and the alias is moved to it.
+//! Writes a book as a new collection, then switches the alias to it.
 //!
-//! A collection is named after what it holds, and its points after their passages: an ingest
-//! that was interrupted finds its own collection again and writes what is missing.
+//! Collection names and point ids are derived from the content: an ingest that was interrupted finds its
+//! collection again and writes only the missing points.
 //!
-//! Invariant: readers see the old collection until the alias is moved, which is one atomic
-//! step; only collections that carry Docent's manifest are ever removed.
+//! Invariant: searches use the old collection until the alias is switched, which is atomic. Only collections
+//! with a Docent manifest are ever removed.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -25,43 +25,43 @@ use tokio::time::sleep;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::collection::{self, DENSE, FORMAT, KEYWORDS, Manifest, ROLE};
-use super::fill::Writer;
-use super::take::{dense, key_of};
+use super::download::{dense, key_of};
+use super::upload::Writer;
 use super::{QdrantIndex, payload};
-use crate::index::parts::{Key, PageRecord, Parts, SourceRecord, WholeBook};
-use crate::index::shelf::{Published, Shelf};
+use crate::index::contents::{BookContents, Key, PageRecord, SourceRecord, WholeBook};
+use crate::index::target::{IndexTarget, Published};
 
-/// How long a new collection may be arranged before readers get it anyway.
-const MOST_ARRANGING: Duration = Duration::from_secs(3600);
+/// How long to wait for the server to optimize a new collection before publishing it anyway.
+const OPTIMIZATION_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// How new collections are laid out.
+/// The layout of new collections.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
-    /// Parts a collection is split into; the server chooses when not given.
+    /// Number of shards; the server decides if not set.
     pub shards: Option<u32>,
-    /// Copies of each part.
+    /// Number of replicas of each shard.
     pub replicas: Option<u32>,
-    /// How vectors are made smaller for the first look.
+    /// How vectors are compressed for the first pass of a search.
     pub quantization: Quantization,
-    /// Whether full vectors and texts stay on the disk.
+    /// Whether full vectors and payloads are kept on disk instead of in memory.
     pub on_disk: bool,
 }
 
-/// How vectors are made smaller for the first look; the full ones decide.
+/// How vectors are compressed for the first pass of a search. The best hits are rescored with full vectors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quantization {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
-    /// A byte a number.
+    /// One byte per dimension.
     Scalar,
-    /// A bit a number; for wide vectors.
+    /// One bit per dimension; for vectors with many dimensions.
     Binary,
 }
 
 #[async_trait]
-impl Shelf for QdrantIndex {
+impl IndexTarget for QdrantIndex {
     async fn published(&self) -> Result<Option<Published>, IndexError> {
         let Some(manifest) = self.own_manifest().await? else { return Ok(None) };
         Ok(Some(Published {
@@ -97,25 +97,25 @@ impl Shelf for QdrantIndex {
 
     async fn publish(
         &self,
-        parts: &Parts<'_>,
+        contents: &BookContents<'_>,
         written: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<String, IndexError> {
         self.refuse_foreign().await?;
         let alias = self.settings.collection.as_str();
         let previous = self.own_manifest().await?.map(|manifest| manifest.generation);
-        let name = format!("{alias}-{:016x}", self.fingerprint(parts));
+        let name = format!("{alias}-{:016x}", self.fingerprint(contents));
         let exists = self.connection.write(|client| client.collection_exists(name.as_str())).await?;
         let known = match exists {
             true => collection::manifest(&self.connection, &name).await?,
             false => {
-                self.create(&name, parts).await?;
+                self.create(&name, contents).await?;
                 None
             }
         };
         if !known.is_some_and(|manifest| manifest.complete) {
-            Writer::new(self, &name, parts).write(written).await?;
+            Writer::new(self, &name, contents).write(written).await?;
         }
-        self.wait_until_quick(&name).await?;
+        self.wait_until_optimized(&name).await?;
         let moved = CreateAliasBuilder::new(name.as_str(), alias);
         self.connection.write(|client| client.create_alias(moved.clone())).await?;
         self.forget();
@@ -129,17 +129,23 @@ impl Shelf for QdrantIndex {
 }
 
 impl QdrantIndex {
-    /// Names what a collection holds: the same book, cut, embedded and laid out the same way,
-    /// has the same.
-    fn fingerprint(&self, parts: &Parts<'_>) -> u64 {
-        let page = |page: &PageRecord| json!([page, parts.label(page)]).to_string();
-        let pages: Vec<String> = parts.pages.iter().map(page).collect();
-        let name =
-            json!([FORMAT, parts.embedder, parts.language, parts.sources, pages, self.settings.layout]);
+    /// A hash of the collection's content: the same book with the same chunks, embedder and layout has the
+    /// same fingerprint.
+    fn fingerprint(&self, contents: &BookContents<'_>) -> u64 {
+        let page = |page: &PageRecord| json!([page, contents.label(page)]).to_string();
+        let pages: Vec<String> = contents.pages.iter().map(page).collect();
+        let name = json!([
+            FORMAT,
+            contents.embedder,
+            contents.language,
+            contents.sources,
+            pages,
+            self.settings.layout
+        ]);
         xxh3_64(name.to_string().as_bytes())
     }
 
-    /// The manifest behind the alias; none when there is no book of Docent's own.
+    /// The manifest of the collection behind the alias; `None` if Docent has not published one.
     async fn own_manifest(&self) -> Result<Option<Manifest>, IndexError> {
         match collection::manifest(&self.connection, &self.settings.collection).await {
             Err(IndexError::Gone(_)) => Ok(None),
@@ -148,12 +154,14 @@ impl QdrantIndex {
         }
     }
 
-    /// An alias cannot have the name of a collection, and what is there is not ours to change.
+    /// Fails if the configured name belongs to a collection of another system: an alias cannot have the name
+    /// of a collection, and Docent does not change collections of other systems.
     async fn refuse_foreign(&self) -> Result<(), IndexError> {
         let alias = &self.settings.collection;
         if self.collections().await?.contains(alias) {
             return Err(IndexError::Unusable(format!(
-                "the collection `{alias}` was not made by Docent and is never changed; choose another name with qdrant.collection_name"
+                "the collection `{alias}` was not created by Docent and will not be changed; \
+                 choose another name with qdrant.collection_name"
             )));
         }
         let taken = match collection::manifest(&self.connection, alias).await {
@@ -162,7 +170,8 @@ impl QdrantIndex {
         };
         if taken {
             return Err(IndexError::Unusable(format!(
-                "`{alias}` is an alias of a collection that was not made by Docent; choose another name with qdrant.collection_name"
+                "`{alias}` is an alias of a collection that was not created by Docent; \
+                 choose another name with qdrant.collection_name"
             )));
         }
         Ok(())
@@ -187,15 +196,15 @@ impl QdrantIndex {
         Ok(pages.into_iter().map(|(_, page)| page).collect())
     }
 
-    async fn create(&self, name: &str, parts: &Parts<'_>) -> Result<(), IndexError> {
+    async fn create(&self, name: &str, contents: &BookContents<'_>) -> Result<(), IndexError> {
         let layout = &self.settings.layout;
         let mut sparse = SparseVectorsConfigBuilder::default();
         sparse
             .add_named_vector_params(KEYWORDS, SparseVectorParamsBuilder::default().modifier(Modifier::Idf));
         let mut request = CreateCollectionBuilder::new(name).sparse_vectors_config(sparse);
-        if parts.embedder.width > 0 {
+        if contents.embedder.width > 0 {
             let mut vectors = VectorsConfigBuilder::default();
-            let dense = VectorParamsBuilder::new(parts.embedder.width as u64, Distance::Cosine);
+            let dense = VectorParamsBuilder::new(contents.embedder.width as u64, Distance::Cosine);
             vectors.add_named_vector_params(DENSE, dense.on_disk(layout.on_disk));
             request = request.vectors_config(vectors);
         }
@@ -218,16 +227,16 @@ impl QdrantIndex {
         if let Some(quantization) = quantization {
             request = request.quantization_config(quantization);
         }
-        // Otherwise the server decides about texts; it has its own default.
+        // If this is not set, the server's default applies to payloads.
         if layout.on_disk {
-            #[allow(deprecated, reason = "its successor is unknown to servers of last year")]
+            #[allow(deprecated, reason = "older servers do not know its replacement")]
             let on_disk = request.on_disk_payload(true);
             request = on_disk;
         }
         let request = request.build();
         let created = self.connection.write(|client| client.create_collection(request.clone())).await;
         if let Err(error) = created {
-            // A call that was repeated may find its own work.
+            // After a retry, the collection may exist because the first attempt succeeded.
             if !self.connection.write(|client| client.collection_exists(name)).await? {
                 return Err(error);
             }
@@ -239,9 +248,10 @@ impl QdrantIndex {
         Ok(())
     }
 
-    /// A large collection is slow until the server has arranged it; the old one answers meanwhile.
-    async fn wait_until_quick(&self, name: &str) -> Result<(), IndexError> {
-        let end = Instant::now() + MOST_ARRANGING;
+    /// Waits until the server has optimized a new collection: until then, searches in a large one are slow.
+    /// The old collection stays in use meanwhile.
+    async fn wait_until_optimized(&self, name: &str) -> Result<(), IndexError> {
+        let end = Instant::now() + OPTIMIZATION_TIMEOUT;
         loop {
             let info = collection::info(&self.connection, name).await?;
             if info.status() != CollectionStatus::Yellow || Instant::now() > end {
@@ -251,7 +261,7 @@ impl QdrantIndex {
         }
     }
 
-    /// Removes generations nobody needs. Not being able to is no reason to fail.
+    /// Removes all generations except those in `kept`. Errors are logged but not returned.
     async fn prune(&self, kept: &[Option<String>]) {
         let Ok(names) = self.collections().await else { return };
         let start = format!("{}-", self.settings.collection);
@@ -263,12 +273,14 @@ impl QdrantIndex {
                 continue;
             }
             let Ok(Some(manifest)) = collection::manifest(&self.connection, &name).await else { continue };
-            // Another machine may be writing it just now.
+            // Another machine may be writing it.
             let recent = manifest.created_at > crate::rfc3339_days_ago(1);
             if manifest.complete || !recent {
                 match self.connection.read(|client| client.delete_collection(name.as_str())).await {
-                    Ok(_) => tracing::info!(collection = %name, "removed"),
-                    Err(error) => tracing::warn!(%error, collection = %name, "could not be removed"),
+                    Ok(_) => tracing::info!(collection = %name, "removed an old collection"),
+                    Err(error) => {
+                        tracing::warn!(%error, collection = %name, "cannot remove an old collection")
+                    }
                 }
             }
         }

@@ -1,14 +1,15 @@
-//! Conversations and the owner's log, from one store to another.
+//! Copies conversations and the turn log from one store to another.
 //!
-//! Servers may go on using both stores meanwhile. What was deleted in one is not deleted in the
-//! other.
+//! Servers may use both stores at the same time. Deletions are not copied, but resets are: turns removed by a
+//! reset in the source are removed in the target, too.
 //!
-//! Invariant: a conversation is copied whole or not at all, and nothing that only the target has
-//! is lost. So a copy may be interrupted, and done again.
+//! Invariant: a conversation is copied as a whole or not at all, and turns added to the target since the
+//! source last changed are not lost. So a copy can be interrupted and repeated.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
-use docent_core::session::{SessionError, SessionStore};
+use docent_core::session::SessionError;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -16,23 +17,23 @@ use super::SqlSessions;
 use super::database::{Row, Transaction, Value};
 use super::{INSERT_TURN, next_use};
 
-/// Logged turns copied at a time.
+/// Number of logged turns copied at a time.
 const PAGE: i64 = 500;
 
-/// What a copy did.
+/// The result of a copy.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Copied {
-    /// Conversations that were not there.
+    /// Conversations that were new in the target.
     pub copied: usize,
-    /// Conversations that were there and had gone on since.
+    /// Conversations that existed in the target and were continued in the source.
     pub updated: usize,
-    /// Conversations that were there already, perhaps with more.
+    /// Conversations that the target already had, perhaps with more turns.
     pub unchanged: usize,
-    /// Conversations that went on differently in both stores; they are left as they were.
+    /// Conversations that were continued differently in both stores; they are not changed.
     pub conflicts: Vec<Uuid>,
-    /// Turns of conversations that were written.
+    /// Number of turns written.
     pub turns: usize,
-    /// Turns of the owner's log that were written, or got their rating.
+    /// Number of turns written to the turn log, or updated with a rating.
     pub logged: usize,
 }
 
@@ -45,8 +46,11 @@ struct Header {
     updated_at: String,
     generation: i64,
     turn_count: i64,
-    /// The last turn: two conversations that went apart may look alike otherwise.
+    /// The id of the last turn; without it, diverged conversations could look the same.
     last_turn: Option<String>,
+    /// Hashes of the secrets that give access to it.
+    owner: Option<String>,
+    share: Option<String>,
 }
 
 /// A turn's row.
@@ -58,7 +62,7 @@ struct StoredTurn {
     record: String,
 }
 
-/// What became of one conversation.
+/// The result for one conversation.
 enum Outcome {
     Copied(usize),
     Updated(usize),
@@ -67,9 +71,9 @@ enum Outcome {
 }
 
 impl SqlSessions {
-    /// Copies what `source` has and this store has not.
+    /// Copies what this store does not have from `source`.
     ///
-    /// The last used of what is copied comes first in this store, as it does in the other.
+    /// Copied conversations keep their order of use.
     pub async fn copy_from(&self, source: &SqlSessions) -> Result<Copied, SessionError> {
         let mut done = Copied::default();
         let known: HashMap<Uuid, Header> =
@@ -97,14 +101,13 @@ impl SqlSessions {
         Ok(done)
     }
 
-    /// The sessions there are, the last used last.
+    /// All sessions, the most recently used last.
     async fn headers(&self) -> Result<Vec<Header>, SessionError> {
         let rows = self.read(HEADERS, &[]).await?;
         rows.iter().map(Header::read).collect::<Result<_, _>>().map_err(|error| self.error(&error))
     }
 
-    /// All turns that a session had when its header was read, those before a reset too. None
-    /// when it was deleted since.
+    /// All turns that a session had when its header was read; `None` if it was deleted or reset since.
     async fn stored_turns(&self, header: &Header) -> Result<Option<Vec<StoredTurn>>, SessionError> {
         let values =
             [Value::Id(header.id), Value::Number(header.generation), Value::Number(header.turn_count)];
@@ -114,21 +117,18 @@ impl SqlSessions {
             .map(StoredTurn::read)
             .collect::<Result<_, _>>()
             .map_err(|error| self.error(&error))?;
-        let current = turns.iter().filter(|turn| turn.generation == header.generation).count();
-        if i64::try_from(current) == Ok(header.turn_count) {
+        if i64::try_from(turns.len()) == Ok(header.turn_count) {
             return Ok(Some(turns));
         }
-        match self.get(header.id).await {
-            Err(SessionError::NotFound(_)) => Ok(None),
-            Err(error) => Err(error),
-            Ok(_) => {
-                let what = format!("{}: turns of session {} are missing", self.place, header.id);
-                Err(SessionError::Damaged(what))
-            }
+        let rows = self.read(GENERATION, &[Value::Id(header.id)]).await?;
+        let now = rows.first().map(|row| row.number("generation")).transpose();
+        if now.map_err(|error| self.error(&error))? != Some(header.generation) {
+            return Ok(None);
         }
+        Err(SessionError::Damaged(format!("{}: turns of session {} are missing", self.place, header.id)))
     }
 
-    /// Puts a conversation where it is not, or takes along how it went on.
+    /// Inserts a conversation, or adds its new turns.
     async fn merge(&self, header: &Header, turns: &[StoredTurn]) -> sqlx::Result<Outcome> {
         let mut transaction = self.database.begin().await?;
         if transaction.execute(INSERT_HEADER, &header.values()).await? == 1 {
@@ -136,7 +136,7 @@ impl SqlSessions {
             transaction.commit().await?;
             return Ok(Outcome::Copied(turns.len()));
         }
-        // Deleted between the two statements: the next copy will find it gone.
+        // Deleted between the two statements; the next copy inserts it again.
         let locked = transaction.rows(LOCK_HEADER, &[Value::Id(header.id)]).await?;
         let Some(there) = locked.first() else { return Ok(Outcome::Unchanged) };
         let (generation, updated_at) = (there.number("generation")?, there.text("updated_at")?);
@@ -144,9 +144,12 @@ impl SqlSessions {
         let known: HashSet<Key> = known.iter().map(key).collect::<Result<_, _>>()?;
         let ours: HashSet<Key> = turns.iter().map(StoredTurn::key).collect();
 
-        // A reset is a step forward like a turn.
-        let ahead = known.is_subset(&ours) && generation <= header.generation;
-        let behind = ours.is_subset(&known) && header.generation <= generation;
+        // After a reset there are no turns to compare; the store that used it last is ahead.
+        let (ahead, behind) = match generation.cmp(&header.generation) {
+            Ordering::Less => (updated_at <= header.updated_at, false),
+            Ordering::Greater => (false, header.updated_at <= updated_at),
+            Ordering::Equal => (known.is_subset(&ours), ours.is_subset(&known)),
+        };
         match (ahead, behind) {
             (false, false) => return Ok(Outcome::Conflict),
             (false, true) => return Ok(Outcome::Unchanged),
@@ -155,6 +158,7 @@ impl SqlSessions {
             (true, _) => {}
         }
         transaction.execute(UPDATE_HEADER, &header.values()).await?;
+        transaction.execute(FORGET_OLDER, &[Value::Id(header.id), Value::Number(header.generation)]).await?;
         let missing = turns.iter().filter(|turn| !known.contains(&turn.key()));
         let count = insert(&mut transaction, header.id, missing).await?;
         transaction.commit().await?;
@@ -184,7 +188,7 @@ impl SqlSessions {
     }
 }
 
-/// Where a turn stands, and which it is.
+/// Generation, number and id of a turn.
 type Key = (i64, i64, Uuid);
 
 async fn insert(
@@ -217,11 +221,13 @@ impl Header {
             generation: row.number("generation")?,
             turn_count: row.number("turn_count")?,
             last_turn: row.maybe("last_turn")?,
+            owner: row.maybe("owner_hash")?,
+            share: row.maybe("share_hash")?,
         })
     }
 
-    /// As [`INSERT_HEADER`] and [`UPDATE_HEADER`] number them.
-    fn values(&self) -> [Value<'_>; 6] {
+    /// In the order of the parameters of [`INSERT_HEADER`] and [`UPDATE_HEADER`].
+    fn values(&self) -> [Value<'_>; 8] {
         [
             Value::Id(self.id),
             Value::Maybe(self.title.as_deref()),
@@ -229,6 +235,8 @@ impl Header {
             Value::Number(self.generation),
             Value::Number(self.turn_count),
             Value::Text(&self.started_at),
+            Value::Maybe(self.owner.as_deref()),
+            Value::Maybe(self.share.as_deref()),
         ]
     }
 }
@@ -260,23 +268,28 @@ fn logged(row: &Row) -> sqlx::Result<[Option<String>; 5]> {
 }
 
 const HEADERS: &str = "
-    SELECT session_id, title, started_at, updated_at, generation, turn_count,
+    SELECT session_id, title, started_at, updated_at, generation, turn_count, owner_hash, share_hash,
         (SELECT turn_id FROM turns WHERE turns.session_id = sessions.session_id
             AND turns.generation = sessions.generation AND turn_number = turn_count) AS last_turn
     FROM sessions ORDER BY last_use, session_id";
 
-/// The generations before the last are complete; of the last, what the header counted.
+/// The turns counted in the header.
 const STORED_TURNS: &str = "
     SELECT generation, turn_number, turn_id, record FROM turns
-    WHERE session_id = $1 AND (generation < $2 OR (generation = $2 AND turn_number <= $3))
-    ORDER BY generation, turn_number";
+    WHERE session_id = $1 AND generation = $2 AND turn_number <= $3
+    ORDER BY turn_number";
+
+const GENERATION: &str = "SELECT generation FROM sessions WHERE session_id = $1";
+
+const FORGET_OLDER: &str = "DELETE FROM turns WHERE session_id = $1 AND generation < $2";
 
 const INSERT_HEADER: &str = "
-    INSERT INTO sessions (session_id, title, started_at, updated_at, last_use, generation, turn_count)
-    VALUES ($1, $2, $6, $3, (SELECT COALESCE(MAX(last_use), 0) + 1 FROM sessions), $4, $5)
+    INSERT INTO sessions (session_id, title, started_at, updated_at, last_use, generation, turn_count,
+        owner_hash, share_hash)
+    VALUES ($1, $2, $6, $3, (SELECT COALESCE(MAX(last_use), 0) + 1 FROM sessions), $4, $5, $7, $8)
     ON CONFLICT (session_id) DO NOTHING";
 
-/// Changes nothing, but until the transaction ends nobody else does either.
+/// Changes nothing, but locks the row until the transaction ends.
 const LOCK_HEADER: &str = "
     UPDATE sessions SET session_id = session_id WHERE session_id = $1
     RETURNING generation, updated_at";
@@ -285,7 +298,7 @@ const TURN_KEYS: &str = "SELECT generation, turn_number, turn_id FROM turns WHER
 
 const UPDATE_HEADER: &str = concat!(
     "UPDATE sessions SET title = $2, updated_at = $3, generation = $4, turn_count = $5, started_at = $6,
-        last_use = ",
+        owner_hash = $7, share_hash = $8, last_use = ",
     next_use!(),
     " WHERE session_id = $1"
 );
@@ -294,7 +307,7 @@ const LOG_PAGE: &str = "
     SELECT turn_id, asked_at, record, rating, comment FROM turn_log
     WHERE (asked_at, turn_id) > ($1, $2) ORDER BY asked_at, turn_id LIMIT $3";
 
-/// A rating is taken along; one that is there already stays.
+/// Copies a rating, but keeps an existing one.
 const MERGE_LOG: &str = "
     INSERT INTO turn_log (turn_id, asked_at, record, rating, comment) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT (turn_id) DO UPDATE SET rating = excluded.rating, comment = excluded.comment

@@ -1,9 +1,8 @@
-//! One door to two databases: a statement and its values go in, rows come out.
+//! A common interface to SQLite and PostgreSQL: runs statements and returns rows.
 //!
-//! What differs between SQLite and PostgreSQL (how to connect, to begin, to lock, what an error
-//! means) is in `sqlite.rs` and `postgres.rs`. Everything else is said once.
+//! The differences (connecting, transactions, locks, error codes) are in `sqlite.rs` and `postgres.rs`.
 //!
-//! Invariant: a statement does not know which database runs it.
+//! Invariant: statements do not depend on the database.
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgPool, PgRow};
@@ -14,21 +13,22 @@ use uuid::Uuid;
 
 use super::postgres;
 use super::sqlite::{self, File};
+use crate::failpoint;
 
-/// A database that answers.
+/// An open database.
 #[derive(Debug)]
 pub(super) enum Database {
     Sqlite(File),
     Postgres(PgPool),
 }
 
-/// A piece of work that happens whole or not at all. Dropped, it has not happened.
+/// A transaction. It is rolled back if it is dropped.
 pub(super) enum Transaction {
     Sqlite(sqlx::Transaction<'static, Sqlite>),
     Postgres(sqlx::Transaction<'static, Postgres>),
 }
 
-/// What a statement is given.
+/// A value bound to a statement.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value<'v> {
     Id(Uuid),
@@ -37,14 +37,14 @@ pub(super) enum Value<'v> {
     Maybe(Option<&'v str>),
 }
 
-/// What a statement gives back.
+/// A row returned by a statement.
 pub(super) enum Row {
     Sqlite(SqliteRow),
     Postgres(PgRow),
 }
 
 impl Database {
-    /// Begins to write.
+    /// Begins a write transaction.
     pub(super) async fn begin(&self) -> sqlx::Result<Transaction> {
         Ok(match self {
             Self::Sqlite(file) => Transaction::Sqlite(file.begin().await?),
@@ -52,7 +52,7 @@ impl Database {
         })
     }
 
-    /// Reads with one statement, which sees one state of the database.
+    /// Runs a query, which sees a consistent state of the database.
     pub(super) async fn rows(&self, sql: &'static str, values: &[Value<'_>]) -> sqlx::Result<Vec<Row>> {
         Ok(match self {
             Self::Sqlite(file) => {
@@ -62,7 +62,14 @@ impl Database {
         })
     }
 
-    /// What it calls itself, for the owner.
+    /// Removes remaining copies of deleted data; if others are reading, a later call does.
+    pub(super) async fn scrub(&self) {
+        if let Self::Sqlite(file) = self {
+            file.scrub().await;
+        }
+    }
+
+    /// Name and version of the database, for the operator.
     pub(super) async fn version(&self) -> sqlx::Result<String> {
         let (name, sql) = match self {
             Self::Sqlite(_) => ("SQLite", "SELECT sqlite_version() AS version"),
@@ -75,7 +82,7 @@ impl Database {
 }
 
 impl Transaction {
-    /// Runs a statement; returns the rows it gives.
+    /// Runs a statement and returns its rows.
     pub(super) async fn rows(&mut self, sql: &'static str, values: &[Value<'_>]) -> sqlx::Result<Vec<Row>> {
         Ok(match self {
             Self::Sqlite(work) => {
@@ -87,6 +94,7 @@ impl Transaction {
 
     /// Runs a statement; returns how many rows it changed.
     pub(super) async fn execute(&mut self, sql: &'static str, values: &[Value<'_>]) -> sqlx::Result<u64> {
+        failpoint::reach("store.execute")?;
         Ok(match self {
             Self::Sqlite(work) => bound(sql, values).execute(&mut **work).await?.rows_affected(),
             Self::Postgres(work) => {
@@ -95,15 +103,18 @@ impl Transaction {
         })
     }
 
-    /// Makes it so.
+    /// Commits the transaction.
     pub(super) async fn commit(self) -> sqlx::Result<()> {
+        failpoint::reach("store.commit")?;
         match self {
             Self::Sqlite(work) => work.commit().await,
             Self::Postgres(work) => postgres::heard(work.commit()).await,
-        }
+        }?;
+        failpoint::reach("store.committed")?;
+        Ok(())
     }
 
-    /// Makes it never have been.
+    /// Rolls the transaction back.
     pub(super) async fn rollback(self) -> sqlx::Result<()> {
         match self {
             Self::Sqlite(work) => work.rollback().await,
@@ -111,16 +122,16 @@ impl Transaction {
         }
     }
 
-    /// Brings the tables up to date. Nobody else does the same until this ends: of several
-    /// processes that meet a new database, one makes the tables and the others find them.
+    /// Brings the tables up to date. A lock is held until the transaction ends: if several processes open a
+    /// new database, one creates the tables and the others find them.
     pub(super) async fn migrate(&mut self) -> Result<(), MigrateError> {
         let migration = |(number, name, sql): (i64, &'static str, &'static str)| {
             Migration::new(number, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
         };
         let mut migrator = Migrator::with_migrations(MIGRATIONS.map(migration).into());
-        // The lock is ours, not the migrator's, who would let go before the transaction ends.
+        // The migrator would release its lock before the transaction ends, so ours is used.
         migrator.set_locking(false);
-        // Not `run`, whose future is not known to be `Send` when it is given a connection.
+        // Not `run`, whose future is not `Send` when it is given a connection.
         match self {
             Self::Sqlite(work) => migrator.run_direct(None, &mut **work, false).await,
             Self::Postgres(work) => {
@@ -131,10 +142,11 @@ impl Transaction {
     }
 }
 
-/// Standard SQL, the same for both.
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+/// Standard SQL, the same for both databases.
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (1, "sessions", include_str!("../migrations/0001_sessions.sql")),
     (2, "log", include_str!("../migrations/0002_log.sql")),
+    (3, "owners", include_str!("../migrations/0003_owners.sql")),
 ];
 
 impl Row {
@@ -151,7 +163,7 @@ impl Row {
         }
     }
 
-    /// The text in a column that may have none.
+    /// The text in a nullable column.
     pub(super) fn maybe(&self, column: &str) -> sqlx::Result<Option<String>> {
         match self {
             Self::Sqlite(row) => row.try_get(column),
@@ -170,8 +182,8 @@ impl Row {
 
 /// A statement with its values.
 ///
-/// PostgreSQL cannot keep a NUL in a text, so neither database gets one. Records have none:
-/// JSON writes it as `\u0000`.
+/// PostgreSQL cannot store a NUL character in text, so it is removed for both databases. Records contain
+/// none, since JSON writes it as `\u0000`.
 fn bound<DB: sqlx::Database>(sql: &'static str, values: &[Value<'_>]) -> Query<'static, DB, DB::Arguments>
 where
     i64: for<'v> Encode<'v, DB> + Type<DB>,
@@ -187,7 +199,7 @@ where
     })
 }
 
-/// Whether an error blames what is stored, not the moment.
+/// Whether an error means that stored data is damaged, rather than a temporary failure.
 pub(super) fn is_damage(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(_) => sqlite::is_damage(error) || postgres::is_damage(error),

@@ -1,8 +1,8 @@
-//! Turns kept for the owner, in the same database as the conversations.
+//! The turn log for the operator, in the same database as the conversations.
 
 use async_trait::async_trait;
-use docent_core::log::{Feedback, LoggedTurn, Rating, TurnLog};
 use docent_core::session::SessionError;
+use docent_core::turn_log::{Feedback, LoggedTurn, Rating, TurnLog};
 use uuid::Uuid;
 
 use super::SqlSessions;
@@ -68,7 +68,7 @@ impl TurnLog for SqlSessions {
 
 const INSERT: &str = "INSERT INTO turn_log (turn_id, asked_at, record) VALUES ($1, $2, $3)";
 
-/// A rating without a comment keeps the comment that came before.
+/// A rating without a comment keeps an earlier comment.
 const RATE: &str = "UPDATE turn_log SET rating = $2, comment = COALESCE($3, comment) WHERE turn_id = $1";
 
 const SINCE: &str = "

@@ -1,9 +1,9 @@
-//! PostgreSQL: one database that several servers share.
+//! PostgreSQL: one database that several servers can share.
 //!
-//! The tables are in a schema of their own, so the database may be another program's too. A
-//! connection that falls silent counts as lost: a reader waits for seconds, not for TCP.
+//! The tables are in their own schema, so the database can be shared with other programs. A connection that
+//! stops responding is considered lost after seconds, long before TCP times out.
 //!
-//! Invariant: neither an error nor a log line has the password.
+//! Invariant: errors and log lines never contain the password.
 
 use std::fmt;
 use std::future::Future;
@@ -17,42 +17,41 @@ use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgDatabaseErro
 use sqlx::query::Query;
 use sqlx::{ConnectOptions, Connection, Postgres, Transaction};
 
-use super::PATIENCE;
+use super::STORE_TIMEOUT;
 use super::database::Row;
 
-/// Connections of one process: a write takes milliseconds, and a server has few to give.
+/// Maximum number of connections per process: a write takes milliseconds, and servers allow few connections.
 pub(super) const CONNECTIONS: u32 = 8;
 
-/// How long a connection may take to be ready for the next who needs it.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// How long a connection may take to respond to a ping when it is returned to the pool.
+const PING_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Said on every connection. Each statement sees what is committed when it begins, whatever the
-/// server's default: a writer that waited for a row goes on with that row as it is now. Locks are
-/// given up before [`PATIENCE`] ends, and a process that hangs does not keep its locks.
-const CUSTOMS: &str = "
+/// Settings of every connection. Each statement sees what is committed when it begins, whatever the server's
+/// default: a writer that waited for a row continues with its current value. Waiting for a lock ends before
+/// [`STORE_TIMEOUT`], and a process that hangs does not keep its locks.
+const SESSION_SETTINGS: &str = "
     SET search_path TO docent;
     SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
     SET lock_timeout TO '4s';
     SET idle_in_transaction_session_timeout TO '30s'";
 
-/// Where a database is and how to log in.
+/// The address of a database, with user and password.
 #[derive(Clone)]
 pub struct Address(Box<PgConnectOptions>);
 
 impl Address {
-    /// Reads `postgres://user:password@host:port/database`. What it complains about is told
-    /// without the password.
+    /// Parses `postgres://user:password@host:port/database`. Errors do not contain the password.
     pub fn parse(url: &SecretString) -> Result<Self, String> {
         let url = url.expose_secret().trim();
         let Some(rest) = ["postgres://", "postgresql://"].iter().find_map(|scheme| url.strip_prefix(scheme))
         else {
-            return Err("the address of a PostgreSQL database begins with postgres://".to_owned());
+            return Err("the URL of a PostgreSQL database must start with postgres://".to_owned());
         };
-        // Such a password would be taken for a host or a database, and be shown as one.
+        // Part of such a password would be taken for a host or a database and shown in errors.
         if rest.find(['/', '?', '#']).is_some_and(|end| rest[end..].contains('@')) {
-            return Err("in an address, write / as %2F, ? as %3F, # as %23 and @ as %40".to_owned());
+            return Err("in a password, write / as %2F, ? as %3F, # as %23 and @ as %40".to_owned());
         }
-        // An unknown parameter would be logged with its value.
+        // Unknown parameters would be logged with their values.
         let silence = tracing::subscriber::NoSubscriber::default();
         let options = tracing::subscriber::with_default(silence, || PgConnectOptions::from_str(url));
         let reason = |error: sqlx::Error| {
@@ -62,20 +61,20 @@ impl Address {
         Ok(Self(Box::new(options.application_name("docent"))))
     }
 
-    /// Connects.
+    /// Connects to the database.
     pub(super) async fn open(&self) -> sqlx::Result<PgPool> {
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
-            .acquire_timeout(PATIENCE)
+            .acquire_timeout(STORE_TIMEOUT)
             .after_connect(|connection, _| {
-                Box::pin(async move { sqlx::raw_sql(CUSTOMS).execute(connection).await.map(drop) })
+                Box::pin(async move { sqlx::raw_sql(SESSION_SETTINGS).execute(connection).await.map(drop) })
             })
-            // The pool would wait for a silent connection as long as TCP does, and lend no other.
+            // Otherwise the pool would wait for an unresponsive connection until TCP times out.
             .after_release(|connection, _| {
-                Box::pin(async move { heard_within(FAREWELL, connection.ping()).await.map(|()| true) })
+                Box::pin(async move { heard_within(PING_TIMEOUT, connection.ping()).await.map(|()| true) })
             });
         match pool.connect_with((*self.0).clone()).await {
-            // The pool keeps the reason to itself.
+            // The pool does not report the reason.
             Err(sqlx::Error::PoolTimedOut) => {
                 Err(heard(self.0.connect()).await.err().unwrap_or(sqlx::Error::PoolTimedOut))
             }
@@ -84,11 +83,11 @@ impl Address {
     }
 }
 
-/// As errors name it: without user and password.
+/// For error messages: without user and password.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(options) = self;
-        // A database has its user's name unless another is given.
+        // The default name of the database is that of the user.
         let database = options.get_database().unwrap_or(options.get_username());
         match options.get_socket() {
             Some(socket) => write!(f, "postgres://{}/{database}", socket.display()),
@@ -103,23 +102,25 @@ impl fmt::Debug for Address {
     }
 }
 
-/// Waits for an answer, but not for ever.
+/// Waits for a response, with a timeout.
 pub(super) async fn heard<T>(answer: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
-    // Longer than a connection may take, so that its own error comes first.
-    heard_within(PATIENCE + Duration::from_secs(1), answer).await
+    // Longer than the timeout for connections, so that their more specific error comes first.
+    heard_within(STORE_TIMEOUT + Duration::from_secs(1), answer).await
 }
 
 async fn heard_within<T>(
-    patience: Duration,
+    timeout: Duration,
     answer: impl Future<Output = sqlx::Result<T>>,
 ) -> sqlx::Result<T> {
-    match tokio::time::timeout(patience, answer).await {
+    match tokio::time::timeout(timeout, answer).await {
         Ok(answer) => answer,
-        Err(_) => Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "it does not answer"))),
+        Err(_) => {
+            Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "the server does not respond")))
+        }
     }
 }
 
-/// The rows of a statement. There may be many: only silence between two is too long.
+/// The rows of a statement. There may be many, so the timeout applies to each row.
 pub(super) async fn rows(
     connection: &mut PgConnection,
     query: Query<'static, Postgres, PgArguments>,
@@ -131,16 +132,16 @@ pub(super) async fn rows(
     Ok(rows)
 }
 
-/// Any number, the same in every version: who has its lock may change the tables.
+/// The id of the lock for changing the tables; the same in every version.
 const LOCK: i64 = 0x646f_6365_6e74;
 
-/// Waits for the right to change the tables, until the transaction ends, and for a place to
-/// have them in.
+/// Takes the lock for changing the tables until the transaction ends, and creates the schema if it does not
+/// exist.
 pub(super) async fn claim(work: &mut Transaction<'static, Postgres>) -> sqlx::Result<()> {
-    // Somebody may be at it, and a long table takes its time.
+    // Another process may be migrating, which takes time with a large table.
     sqlx::raw_sql("SET LOCAL lock_timeout TO '60s'").execute(&mut **work).await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut **work).await?;
-    // Asked first: who may not make a schema may still use one.
+    // Check first: a user without the right to create a schema may still use an existing one.
     let found = sqlx::query("SELECT 1 FROM pg_namespace WHERE nspname = 'docent'");
     if found.fetch_optional(&mut **work).await?.is_none() {
         sqlx::query("CREATE SCHEMA docent").execute(&mut **work).await?;
@@ -148,8 +149,8 @@ pub(super) async fn claim(work: &mut Transaction<'static, Postgres>) -> sqlx::Re
     Ok(())
 }
 
-/// Whether PostgreSQL blames what is stored: a table is not as expected, a constraint does not
-/// hold, a value cannot be, a page is corrupt.
+/// Whether an error means that stored data is damaged: unexpected table, violated constraint, invalid value,
+/// corrupt page.
 pub(super) fn is_damage(error: &sqlx::Error) -> bool {
     state(error).is_some_and(|state| {
         const FORBIDDEN: &str = "42501";
@@ -158,7 +159,7 @@ pub(super) fn is_damage(error: &sqlx::Error) -> bool {
     })
 }
 
-/// Whether another writer was in the way and the same may succeed now.
+/// Whether a write collided with another one, so that a retry may succeed.
 pub(super) fn is_collision(error: &sqlx::Error) -> bool {
     state(error).is_some_and(|state| {
         const SERIALIZATION: &str = "40001";
@@ -167,7 +168,7 @@ pub(super) fn is_collision(error: &sqlx::Error) -> bool {
     })
 }
 
-/// The five letters that standard SQL gives an error.
+/// The SQLSTATE code of an error.
 fn state(error: &sqlx::Error) -> Option<&str> {
     Some(error.as_database_error()?.try_downcast_ref::<PgDatabaseError>()?.code())
 }
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_shown_without_who_logs_in() {
+    fn an_address_is_shown_without_user_and_password() {
         check("postgres://docent:swordfish@db.example.org/book", "postgres://db.example.org:5432/book");
         check("postgresql://docent:swordfish@[::1]:5433/book?sslmode=require", "postgres://[::1]:5433/book");
         check("postgres://docent:a%2Fb@localhost/book", "postgres://localhost:5432/book");
@@ -198,16 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_not_taken_for_something_else() {
-        let escape = "error: in an address, write / as %2F, ? as %3F, # as %23 and @ as %40";
+    fn special_characters_in_a_password_must_be_encoded() {
+        let escape = "error: in a password, write / as %2F, ? as %3F, # as %23 and @ as %40";
         for password in ["sword/fish", "12#fish", "12?fish", "s@rd/fish"] {
             check(&format!("postgres://docent:{password}@localhost/book"), escape);
         }
     }
 
     #[test]
-    fn what_is_no_address_is_told_without_it() {
-        let begins = "error: the address of a PostgreSQL database begins with postgres://";
+    fn errors_about_invalid_addresses_do_not_contain_them() {
+        let begins = "error: the URL of a PostgreSQL database must start with postgres://";
         check("mysql://docent:swordfish@localhost/book", begins);
         check("docent:swordfish@localhost", begins);
         check("", begins);

@@ -1,4 +1,4 @@
-//! The contract on a disk, and what only a file can suffer.
+//! Tests of the SQLite store: the contract, and failures specific to files.
 
 #[cfg(unix)]
 mod postgres;
@@ -12,19 +12,20 @@ use sqlx::{AssertSqlSafe, Row as _};
 use tempfile::TempDir;
 
 use super::*;
+use crate::testing::SmallDisk;
 
-/// A folder of its own, and the path of a store in it that does not exist yet.
+/// A new folder, and the path of a store in it that does not exist yet.
 fn new_path() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data/docent/sessions.db");
     (folder, path)
 }
 
-/// The connections themselves, to look and to damage.
+/// The connections, to inspect and damage the database.
 fn file(store: &SqlSessions) -> &sqlite::File {
     match &store.database {
         Database::Sqlite(file) => file,
-        Database::Postgres(_) => panic!("{} is no file", store.place),
+        Database::Postgres(_) => panic!("{} is not a file", store.place),
     }
 }
 
@@ -59,7 +60,7 @@ async fn sqlite_keeps_the_contract() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_new_file_may_be_opened_by_many_at_once() {
+async fn a_new_file_can_be_opened_concurrently() {
     for _ in 0..5 {
         let (_folder, path) = new_path();
         let openings = (0..8).map(|_| {
@@ -99,7 +100,7 @@ async fn two_stores_share_a_file() {
 }
 
 #[tokio::test]
-async fn what_was_appended_is_there_after_reopening() {
+async fn appended_turns_are_there_after_reopening() {
     let (_folder, path) = new_path();
     let id = SqlSessions::open(&path).await.unwrap().create().await.unwrap().session_id;
     let mut turns = Vec::new();
@@ -111,24 +112,110 @@ async fn what_was_appended_is_there_after_reopening() {
     }
 }
 
-#[tokio::test]
-async fn turns_outlive_a_reset_but_not_a_deletion() {
-    let (_folder, path) = new_path();
-    let store = SqlSessions::open(&path).await.unwrap();
-    let id = store.create().await.unwrap().session_id;
-    store.append(id, &turn("one")).await.unwrap();
-    store.reset(id).await.unwrap();
-    store.append(id, &turn("two")).await.unwrap();
-    let count = async || -> i64 {
-        sqlx::query_scalar("SELECT COUNT(*) FROM turns").fetch_one(&file(&store).reads).await.unwrap()
-    };
-    assert_eq!(count().await, 2);
-    store.delete(id).await.unwrap();
-    assert_eq!(count().await, 0);
+/// Whether any file of the store contains this text.
+fn is_on_disk(path: &Path, words: &str) -> bool {
+    let files = std::fs::read_dir(path.parent().unwrap()).unwrap();
+    files.flatten().any(|file| {
+        let bytes = std::fs::read(file.path()).unwrap();
+        bytes.windows(words.len()).any(|window| window == words.as_bytes())
+    })
 }
 
 #[tokio::test]
-async fn writes_are_synced_and_logged_ahead() {
+async fn deleted_conversations_are_erased_from_disk() {
+    let (_folder, path) = new_path();
+    let store = SqlSessions::open(&path).await.unwrap();
+    let id = store.create().await.unwrap().session_id;
+    let kept = store.create().await.unwrap().session_id;
+    let count = async || -> i64 {
+        sqlx::query_scalar("SELECT COUNT(*) FROM turns").fetch_one(&file(&store).reads).await.unwrap()
+    };
+    store.append(kept, &turn("marmalade")).await.unwrap();
+    for forget in ["reset", "delete"] {
+        store.append(id, &turn("rhododendron")).await.unwrap();
+        assert!(is_on_disk(&path, "rhododendron"));
+        match forget {
+            "reset" => drop(store.reset(id).await.unwrap()),
+            _ => store.delete(id).await.unwrap(),
+        }
+        assert_eq!(count().await, 1);
+        assert!(!is_on_disk(&path, "rhododendron"), "{forget}");
+        assert!(is_on_disk(&path, "marmalade"));
+    }
+    assert_eq!(store.expire_before("2999-01-01T00:00:00Z").await.unwrap(), 1);
+    assert!(!is_on_disk(&path, "marmalade"));
+}
+
+#[tokio::test]
+async fn only_old_sessions_expire() {
+    let (_folder, path) = new_path();
+    let store = SqlSessions::open(&path).await.unwrap();
+    let old = store.create().await.unwrap().session_id;
+    let fresh = store.create().await.unwrap().session_id;
+    let age = "UPDATE sessions SET updated_at = '2024-02-03T04:05:06Z' WHERE session_id = $1";
+    sqlx::query(age).bind(old.to_string()).execute(&file(&store).writes).await.unwrap();
+    assert_eq!(store.expire_before("2024-02-03T04:05:06Z").await.unwrap(), 0);
+    assert_eq!(store.expire_before("2024-02-03T04:05:07Z").await.unwrap(), 1);
+    assert_eq!(store.list(10, 0).await.unwrap()[0].session_id, fresh);
+}
+
+/// Conversations from before owners were introduced are kept, without secrets; hidden turns are removed.
+#[tokio::test]
+async fn a_store_of_the_previous_version_is_migrated() {
+    let (_folder, path) = new_path();
+    let id = {
+        let store = SqlSessions::open(&path).await.unwrap();
+        let id = store.create().await.unwrap().session_id;
+        for query in ["hidden", "seen"] {
+            store.append(id, &turn(query)).await.unwrap();
+        }
+        for back in [
+            "ALTER TABLE sessions DROP COLUMN owner_hash",
+            "ALTER TABLE sessions DROP COLUMN share_hash",
+            "DROP INDEX sessions_by_update",
+            "DROP TABLE retention",
+            "DELETE FROM _sqlx_migrations WHERE version = 3",
+            "UPDATE sessions SET generation = 1, turn_count = 1",
+            "UPDATE turns SET generation = 1, turn_number = 1 WHERE turn_number = 2",
+        ] {
+            sqlx::query(back).execute(&file(&store).writes).await.unwrap();
+        }
+        id
+    };
+    let store = SqlSessions::open(&path).await.unwrap();
+    assert_eq!(queries(&store, id).await, ["seen"]);
+    let left: i64 =
+        sqlx::query_scalar("SELECT COUNT(*) FROM turns").fetch_one(&file(&store).reads).await.unwrap();
+    assert_eq!(left, 1);
+    assert_eq!(store.access(id).await.unwrap(), SessionAccess::default());
+    store.append(id, &turn("goes on")).await.unwrap();
+    assert_eq!(queries(&store, id).await, ["seen", "goes on"]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn other_users_cannot_read_the_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_folder, path) = new_path();
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    let set = |mode| std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+    let store = SqlSessions::open(&path).await.unwrap();
+    store.create().await.unwrap();
+    for entry in std::fs::read_dir(path.parent().unwrap()).unwrap().flatten() {
+        let found = entry.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(found, 0o600, "{}", entry.path().display());
+    }
+    drop(store);
+    // A file made by an older version, and one opened to a group on purpose.
+    for (before, after) in [(0o644, 0o640), (0o660, 0o660)] {
+        set(before);
+        SqlSessions::open(&path).await.unwrap();
+        assert_eq!(mode(), after);
+    }
+}
+
+#[tokio::test]
+async fn writes_are_synced_and_use_a_write_ahead_log() {
     let (_folder, path) = new_path();
     let store = SqlSessions::open(&path).await.unwrap();
     for pool in [&file(&store).writes, &file(&store).reads] {
@@ -138,12 +225,22 @@ async fn writes_are_synced_and_logged_ahead() {
     }
 }
 
-/// Neither an answer nor its history may wait longer the longer a session gets.
+/// Long sessions must not slow down answers.
 #[tokio::test]
 async fn no_statement_reads_a_whole_session() {
     let (_folder, path) = new_path();
     let store = SqlSessions::open(&path).await.unwrap();
-    for sql in [COUNT_TURN, INSERT_TURN, LAST_TURNS, GET_SESSION, RENAME_SESSION, RESET_SESSION] {
+    for sql in [
+        COUNT_TURN,
+        INSERT_TURN,
+        TURNS_BEFORE,
+        GET_SESSION,
+        ACCESS,
+        SHARE,
+        RENAME_SESSION,
+        RESET_SESSION,
+        EXPIRE,
+    ] {
         let plan = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")));
         for step in plan.fetch_all(&file(&store).reads).await.unwrap() {
             let step: String = step.get("detail");
@@ -156,7 +253,9 @@ async fn no_statement_reads_a_whole_session() {
 async fn a_locked_file_is_unavailable_and_nothing_is_written() {
     let (_folder, path) = new_path();
     let place = Place::File(path.clone());
-    let store = SqlSessions::open_within(&place, Duration::from_millis(50)).await.unwrap();
+    let store = SqlSessions::open(&path).await.unwrap();
+    // Do not wait for other writers, so that the test does not depend on time.
+    sqlx::query("PRAGMA busy_timeout = 0").execute(&file(&store).writes).await.unwrap();
     let id = store.create().await.unwrap().session_id;
     let other = SqlSessions::open(&path).await.unwrap();
     let lock = other.database.begin().await.unwrap();
@@ -165,14 +264,14 @@ async fn a_locked_file_is_unavailable_and_nothing_is_written() {
     assert_unavailable(store.rename(id, "Nodes").await, &path);
     assert_unavailable(store.delete(id).await, &path);
     assert_unavailable(SqlSessions::open_within(&place, Duration::from_millis(50)).await, &path);
-    assert_eq!(queries(&store, id).await, [""; 0], "reading goes on");
+    assert_eq!(queries(&store, id).await, [""; 0], "reading still works");
     lock.rollback().await.unwrap();
     store.append(id, &turn("two")).await.unwrap();
     assert_eq!(queries(&store, id).await, ["two"]);
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_be_written_is_unavailable() {
+async fn a_path_that_cannot_be_written_is_unavailable() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "text").unwrap();
@@ -195,7 +294,60 @@ async fn a_full_or_read_only_file_is_unavailable() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_damaged() {
+async fn writes_succeed_again_after_a_full_disk_without_reopening() {
+    let Some(disk) = SmallDisk::mount(2) else { return };
+    let path = disk.path().join("sessions.db");
+    let store = SqlSessions::open(&path).await.unwrap();
+    let id = store.create().await.unwrap().session_id;
+    store.append(id, &turn("before")).await.unwrap();
+    for round in 0..3 {
+        disk.fill();
+        let mut long = turn("too long");
+        long.response.answer = "word ".repeat(40_000);
+        assert_unavailable(store.append(id, &long).await, &path);
+        assert_unavailable(store.append(id, &long).await, &path);
+        assert_unavailable(store.check_writable().await, &path);
+        assert_eq!(queries(&store, id).await.len(), 1 + round, "reading still works");
+        disk.free();
+        store.check_writable().await.unwrap();
+        store.append(id, &turn(&round.to_string())).await.unwrap();
+    }
+    assert_eq!(queries(&store, id).await, ["before", "0", "1", "2"]);
+}
+
+#[tokio::test]
+async fn a_connection_stuck_in_a_transaction_is_replaced() {
+    let (_folder, path) = new_path();
+    let store = SqlSessions::open(&path).await.unwrap();
+    let id = store.create().await.unwrap().session_id;
+    let mut transaction = store.database.begin().await.unwrap();
+    // SQLite does this by itself when the disk is full.
+    transaction.execute("ROLLBACK", &[]).await.unwrap();
+    drop(transaction);
+    store.append(id, &turn("after")).await.unwrap();
+    assert_eq!(queries(&store, id).await, ["after"]);
+}
+
+#[tokio::test]
+async fn frequent_checks_for_writability_write_only_once() {
+    let (_folder, path) = new_path();
+    let store = SqlSessions::open(&path).await.unwrap();
+    let filler = async || -> String {
+        let row = sqlx::query_scalar("SELECT filler FROM write_check");
+        row.fetch_one(&file(&store).reads).await.unwrap()
+    };
+    store.check_writable().await.unwrap();
+    let first = filler().await;
+    *store.writable.lock().unwrap() = Some(Instant::now() + Duration::from_secs(600));
+    store.check_writable().await.unwrap();
+    assert_eq!(filler().await, first);
+    *store.writable.lock().unwrap() = None;
+    store.check_writable().await.unwrap();
+    assert_ne!(filler().await, first);
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_a_database_is_damaged() {
     let (_folder, path) = new_path();
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "These are my holiday plans. ".repeat(500)).unwrap();
@@ -213,7 +365,7 @@ async fn a_corrupt_page_is_damaged() {
     file(&store).reads.close().await;
     file(&store).writes.close().await;
     let mut bytes = std::fs::read(&path).unwrap();
-    // The first page, with the tables' names, stays.
+    // Keep the first page, which has the names of the tables.
     bytes[4096..].fill(0xa5);
     std::fs::write(&path, bytes).unwrap();
     assert_damaged(SqlSessions::open(&path).await, &path);
@@ -239,7 +391,7 @@ async fn an_unreadable_record_or_row_is_damaged() {
 }
 
 #[tokio::test]
-async fn a_file_of_a_newer_version_is_left_alone() {
+async fn a_file_of_a_newer_version_is_rejected() {
     let (_folder, path) = new_path();
     let store = SqlSessions::open(&path).await.unwrap();
     sqlx::query("UPDATE _sqlx_migrations SET version = version + 98")
@@ -252,12 +404,12 @@ async fn a_file_of_a_newer_version_is_left_alone() {
 }
 
 #[tokio::test]
-async fn an_examination_changes_nothing() {
+async fn examining_a_store_changes_nothing() {
     let (_folder, path) = new_path();
     let place = Place::File(path.clone());
     assert_eq!(SqlSessions::examine(&place).await.unwrap().conversations, 0);
     let tables = "SELECT COUNT(*) FROM sqlite_master";
-    let store = SqlSessions::connect(&place, PATIENCE).await.unwrap();
+    let store = SqlSessions::connect(&place, STORE_TIMEOUT).await.unwrap();
     let count: i64 = sqlx::query_scalar(tables).fetch_one(&file(&store).reads).await.unwrap();
     assert_eq!(count, 0, "no table was left behind");
     SqlSessions::open(&path).await.unwrap().create().await.unwrap();
@@ -270,5 +422,5 @@ async fn an_examination_changes_nothing() {
 async fn the_log_keeps_its_contract() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("sessions.sqlite");
-    docent_core::testing::log::log_contract(&SqlSessions::open(&file).await.unwrap()).await;
+    docent_core::testing::turn_log::log_contract(&SqlSessions::open(&file).await.unwrap()).await;
 }

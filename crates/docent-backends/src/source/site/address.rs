@@ -1,7 +1,7 @@
-//! Which addresses of the network a crawl may ask.
+//! Decides which network addresses a crawl may connect to.
 //!
-//! Names are resolved here and only here; the connection then goes to the very addresses that
-//! were looked at, so a name cannot change its mind between the check and the call.
+//! Names are resolved only here, and connections go to the addresses that were checked, so that a name cannot
+//! resolve to another address between the check and the request.
 //!
 //! Invariant: unless private addresses are allowed, no connection is opened to one.
 
@@ -16,20 +16,20 @@ use thiserror::Error;
 pub enum Reach {
     /// The public internet.
     Public,
-    /// This machine and its network too.
+    /// Also this machine and private networks.
     Everything,
-    /// One address, as if it alone were public.
+    /// Only this address.
     #[cfg(test)]
     Only(IpAddr),
 }
 
-/// A name or an address that leads into a private network.
+/// A name or an address is in a private network.
 #[derive(Debug, Clone, Copy, Error)]
 #[error("it leads to a private address")]
 pub struct PrivateAddress;
 
 impl Reach {
-    /// Whether this address may be asked.
+    /// Whether a connection to this address is allowed.
     pub fn allows(self, address: IpAddr) -> bool {
         match self {
             Self::Public => is_public(address),
@@ -39,7 +39,7 @@ impl Reach {
         }
     }
 
-    /// Looks at an address that is written out in the URL; names are looked at when they are resolved.
+    /// Checks a literal IP address in a URL; names are checked when they are resolved.
     pub fn check(self, url: &Url) -> Result<(), PrivateAddress> {
         let host = url.host_str().unwrap_or_default();
         match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
@@ -49,7 +49,7 @@ impl Reach {
     }
 }
 
-/// Resolves names and refuses those that lead into a private network.
+/// Resolves names and rejects those that point into a private network.
 #[derive(Debug)]
 pub struct CheckedResolver {
     /// How far it may reach.
@@ -61,7 +61,7 @@ impl Resolve for CheckedResolver {
         let reach = self.reach;
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            // A name with one private address among public ones is not to be trusted with any.
+            // A name with both private and public addresses is rejected altogether.
             if found.iter().any(|address| !reach.allows(address.ip())) {
                 return Err(PrivateAddress.into());
             }
@@ -70,7 +70,7 @@ impl Resolve for CheckedResolver {
     }
 }
 
-/// Whether an address is one of the public internet.
+/// Whether an address belongs to the public internet.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -95,7 +95,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let parts = address.segments();
-    // IPv4 in other clothes is judged by what is inside.
+    // Embedded IPv4 addresses are checked as such.
     let inside = |high: u16, low: u16| {
         let [a, b] = high.to_be_bytes();
         let [c, d] = low.to_be_bytes();
@@ -105,7 +105,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low] => address != Ipv6Addr::LOCALHOST && inside(high, low),
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => inside(high, low),
         [0x2002, high, low, ..] => inside(high, low),
-        // Teredo and other protocols' addresses, then documentation.
+        // Teredo and other protocol assignments, and documentation.
         [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => false,
         [first, ..] => first & 0xe000 == 0x2000,
     }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_addresses_in_any_clothes_are_told_from_public_ones() {
+    fn private_addresses_are_recognized_in_every_notation() {
         for private in [
             "127.0.0.1",
             "127.8.8.8",
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_in_a_url_is_looked_at_however_it_is_written() {
+    fn private_addresses_in_urls_are_rejected_in_every_notation() {
         for url in ["http://127.0.0.1/", "http://2130706433/", "http://0x7f.1/", "http://[::1]:80/"] {
             assert!(Reach::Public.check(&Url::parse(url).unwrap()).is_err(), "{url}");
         }

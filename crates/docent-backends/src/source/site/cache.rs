@@ -1,8 +1,8 @@
-//! The pages of a site as they were last fetched, so that a page that did not change is not sent again.
+//! The cache of a site's pages, so that unchanged pages are not transferred again.
 //!
-//! One file a page: what the server said about it on the first line, a sum, then its bytes, packed.
+//! There is one file per page: its headers and a checksum on the first line, then its compressed bytes.
 //!
-//! Invariant: a file that is torn or damaged is as good as none.
+//! Invariant: an incomplete or damaged file is treated as missing.
 
 use std::collections::HashSet;
 use std::io::{self, Read as _};
@@ -15,35 +15,36 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::fetch::{Fetched, Validators};
+use crate::failpoint;
 
-/// Below the folder of the index.
+/// The name of the cache folder inside the index folder.
 const FOLDER: &str = "site-cache";
 
-/// Packed by deflate; no name, no date, no system.
+/// A gzip header: deflate, without file name, date and operating system.
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
-/// The pages of one site.
+/// The cached pages of one site.
 #[derive(Debug)]
 pub struct Cache {
     folder: PathBuf,
     packer: Mutex<Compress>,
 }
 
-/// A page as it was.
+/// A cached page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// What the server said about it.
+    /// Its metadata.
     pub about: About,
-    /// Its bytes, unpacked.
+    /// Its uncompressed bytes.
     pub body: Vec<u8>,
 }
 
-/// What a server said about a page.
+/// The metadata of a cached page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
-    /// Where it was found.
+    /// Its address, after redirects.
     pub url: String,
-    /// To ask whether it changed.
+    /// The headers for a conditional request.
     #[serde(flatten)]
     pub validators: Validators,
     /// `Content-Type`
@@ -61,7 +62,7 @@ impl Cache {
         Ok(Self { folder, packer: Mutex::new(Compress::new(Compression::fast(), false)) })
     }
 
-    /// A page as it was the last time; none when it never was or is damaged.
+    /// A cached page; `None` if it is missing or damaged.
     pub fn load(&self, url: &Url) -> Option<Stored> {
         let (about, packed) = self.packed(url)?;
         let mut body = Vec::new();
@@ -69,7 +70,7 @@ impl Cache {
         Some(Stored { about, body })
     }
 
-    /// What the server said about a page, if it can be loaded; it is not unpacked for that.
+    /// The metadata of a page, if it can be loaded; does not decompress it.
     pub fn about(&self, url: &Url) -> Option<About> {
         self.packed(url).map(|(about, _)| about)
     }
@@ -82,7 +83,8 @@ impl Cache {
         (about.url == url.as_str() && about.sum == sum(&bytes)).then_some((about, bytes))
     }
 
-    /// Keeps a page for the next time. `otherwise` is asked with when the server gave nothing to ask with.
+    /// Stores a page for the next ingest. `otherwise` is its last modification, used if the server sent
+    /// neither `ETag` nor `Last-Modified`.
     pub fn store(&self, page: &Fetched, body: &[u8], otherwise: Option<String>) -> io::Result<()> {
         let packed = self.packed_body(body)?;
         let mut validators = page.validators.clone();
@@ -101,12 +103,14 @@ impl Cache {
         bytes.extend_from_slice(&packed);
         let path = self.path(&page.url);
         let new = path.with_extension("new");
+        failpoint::reach("site.cache.write")?;
         std::fs::write(&new, bytes)?;
+        failpoint::reach("site.cache.rename")?;
         std::fs::rename(new, path)
     }
 
-    /// The bytes as gzip has them. The state of a packer is many times a page: one that came and went
-    /// with each page would tear holes into memory that nothing else fits in.
+    /// Compresses a page with gzip. The state of a compressor is many times the size of a page, so one is
+    /// reused: allocating one per page would fragment memory.
     fn packed_body(&self, body: &[u8]) -> io::Result<Vec<u8>> {
         let mut packer = self.packer.lock().unwrap_or_else(PoisonError::into_inner);
         packer.reset();
@@ -125,7 +129,7 @@ impl Cache {
         Ok(packed)
     }
 
-    /// Removes the pages that are no longer among these.
+    /// Removes all pages except these.
     pub fn keep_only(&self, pages: &HashSet<String>) -> io::Result<()> {
         let names: HashSet<String> = pages.iter().map(|url| name(url)).collect();
         for entry in std::fs::read_dir(&self.folder)? {
@@ -142,7 +146,7 @@ impl Cache {
     }
 }
 
-/// Removes what is kept of other sites than these.
+/// Removes the caches of all sites except these.
 pub fn forget_others<'a>(folder: &Path, starts: impl Iterator<Item = &'a str>) -> io::Result<()> {
     let folder = folder.join(FOLDER);
     if !folder.is_dir() {
@@ -175,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_kept_until_they_are_gone_and_torn_ones_are_none() {
+    fn pages_are_stored_and_removed_and_incomplete_files_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open(folder.path(), "https://x.org/").unwrap();
         let url = Url::parse("https://x.org/a").unwrap();

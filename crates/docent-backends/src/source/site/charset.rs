@@ -1,13 +1,13 @@
-//! Bytes of a page become text: by byte order mark, by header, by the page's own word, by looking.
+//! Decodes the bytes of a page. The encoding comes from the byte order mark, the header, the page or a guess.
 //!
-//! Invariant: every byte sequence has a text; what cannot be read is left out and reported.
+//! Invariant: every byte sequence can be decoded; invalid bytes are skipped and reported.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// Where a page may name its own encoding, as browsers look for it.
+/// Number of bytes in which a page may declare its encoding, as in browsers.
 const META_WITHIN: usize = 1024;
 
-/// The text, and whether some bytes could not be read.
+/// The text, and whether there were invalid bytes.
 pub fn decode(bytes: &[u8], content_type: &str) -> (String, bool) {
     let encoding = match Encoding::for_bom(bytes) {
         Some((encoding, _)) => encoding,
@@ -16,7 +16,7 @@ pub fn decode(bytes: &[u8], content_type: &str) -> (String, bool) {
             .or_else(|| label(&head(bytes), "encoding="))
             .unwrap_or_else(|| guess(bytes)),
     };
-    // A page whose label is wrong is most often UTF-8.
+    // A page with a wrong label is usually UTF-8.
     let encoding = if std::str::from_utf8(bytes).is_ok() && !encoding.is_ascii_compatible() && !has_bom(bytes)
     {
         UTF_8
@@ -55,7 +55,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_byte_sequence_has_a_text(
+        fn every_byte_sequence_can_be_decoded(
             bytes in proptest::collection::vec(any::<u8>(), 0..200),
             kind in "(text/html)?;? ?(charset=)?[\"a-zA-Z0-9_:é-]{0,12}",
             word in "(<meta charset=|encoding=)?[\"'a-z0-9-]{0,12}",
@@ -66,13 +66,13 @@ mod tests {
         }
 
         #[test]
-        fn what_is_utf_8_is_read_as_it_is(text in "[^\u{feff}]{0,60}") {
+        fn valid_utf_8_is_unchanged(text in "[^\u{feff}]{0,60}") {
             prop_assert_eq!(decode(text.as_bytes(), "text/html; charset=utf-8"), (text, false));
         }
     }
 
     #[test]
-    fn the_surest_sign_of_an_encoding_wins() {
+    fn the_most_reliable_sign_of_an_encoding_is_used() {
         let check = |bytes: &[u8], kind: &str, text: &str| assert_eq!(decode(bytes, kind).0, text, "{kind}");
         check("é".as_bytes(), "text/html", "é");
         check(b"\xe9", "text/html; charset=ISO-8859-1", "é");
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_cannot_be_read_are_left_out_and_reported() {
+    fn invalid_bytes_are_skipped_and_reported() {
         assert_eq!(decode(b"a\xffb", "text/html; charset=utf-8"), ("ab".to_owned(), true));
         assert_eq!(decode(b"", ""), (String::new(), false));
     }

@@ -1,16 +1,16 @@
-//! Take the pages of a site one by one: follow links, tell copies apart, count what is left out.
+//! Crawls the pages of a site: follows links, detects duplicates, counts what is skipped.
 //!
-//! Links are followed level by level and results are taken in the order of the questions, so
-//! that the same site gives the same book however fast its pages come.
+//! Links are followed level by level, and results are processed in the order of the requests, so that the
+//! same site gives the same book regardless of response times.
 //!
-//! Invariant: every address asked for is a page of the book, or counted with the reason why it is none.
-//! Of a page no more is held than its text; of the addresses met, their hashes and those yet to be asked for.
+//! Invariant: every requested address is a page of the book, or counted with the reason why it is not. Memory
+//! holds only the text of pages, the hashes of known addresses, and the addresses still to be requested.
 
 use std::collections::HashSet;
 
-use docent_core::document::{Document, Section, Warning};
-use docent_core::parse::markdown::Flavor;
-use docent_core::parse::{Format, parse, title_from_path};
+use docent_parse::document::{Document, Section, Warning};
+use docent_parse::markdown::Flavor;
+use docent_parse::{Format, parse, title_from_path};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use reqwest::Url;
@@ -21,20 +21,21 @@ use super::fetch::FetchError;
 use super::page::{Candidate, How, Left, PageReader, SitePage, has_text};
 use super::scope::{Scope, key};
 use super::{SiteReport, llms, modules};
-use crate::index::parts::SourceRecord;
+use crate::index::contents::SourceRecord;
 use crate::ingest::Progress;
 use crate::source::{Read, SourceError};
 
-/// Addresses remembered, so that none is asked for twice; beyond, none are followed.
+/// Maximum number of known addresses, which are remembered so that none is requested twice. When it is
+/// reached, no more links are followed.
 const MOST_KNOWN: usize = 1_000_000;
 
-/// Addresses named for each reason to skip pages.
+/// Number of examples per reason for skipping pages.
 const EXAMPLES: usize = 3;
 
-/// Warnings about single pages that are worth reading.
+/// Maximum number of warnings about single pages; further ones are only counted.
 const MOST_WARNINGS: usize = 100;
 
-/// A crawl under way.
+/// A crawl in progress.
 pub struct Crawl<'a> {
     reader: &'a PageReader,
     scope: &'a Scope,
@@ -46,37 +47,37 @@ pub struct Crawl<'a> {
     generator: Option<String>,
     /// Whether links are followed.
     by_links: bool,
-    /// Hashes of the addresses met.
+    /// Hashes of known addresses.
     known: HashSet<u64>,
     /// Addresses of pages in the book.
     taken: HashSet<String>,
-    /// Hashes of what the pages say.
+    /// Hashes of the pages' text.
     texts: HashSet<u64>,
-    /// Pages that say they are another page, which is yet to be read.
+    /// Pages with a canonical address that has not been read yet.
     waiting: Vec<(String, Document)>,
-    /// Those others, when nothing else leads to them.
+    /// Canonical addresses that nothing else links to.
     named: Vec<Candidate>,
-    /// Pages asked for.
+    /// Number of pages requested.
     asked: usize,
     failures: usize,
 }
 
-/// Where the pages of a level lead: no more than may be asked for, each once.
+/// The distinct links of a level's pages, up to the maximum number of pages.
 #[derive(Default)]
 struct Links {
     pages: Vec<Url>,
     met: HashSet<u64>,
-    /// Whether there are others.
+    /// Whether there are more.
     more: bool,
 }
 
-/// An address as it is remembered.
+/// The hash by which an address is remembered.
 fn name(url: &Url) -> u64 {
     xxh3_64(key(url).as_bytes())
 }
 
 impl<'a> Crawl<'a> {
-    /// Nothing was taken yet.
+    /// A crawl that has not read any page yet.
     pub fn new(reader: &'a PageReader, scope: &'a Scope, progress: &'a dyn Progress, address: &str) -> Self {
         Self {
             reader,
@@ -98,7 +99,7 @@ impl<'a> Crawl<'a> {
         }
     }
 
-    /// Reads the pages that are listed, or those that links lead to.
+    /// Reads the listed pages, or follows links if there are none.
     pub async fn run(
         &mut self,
         start: &Url,
@@ -140,7 +141,7 @@ impl<'a> Crawl<'a> {
         Ok(())
     }
 
-    /// Reads pages and returns where they lead.
+    /// Reads pages and returns their links.
     async fn level(&mut self, mut pages: Vec<Candidate>) -> Result<Links, SourceError> {
         let room = self.reader.limits.pages.saturating_sub(self.asked);
         self.report.more |= pages.len() > room;
@@ -160,7 +161,7 @@ impl<'a> Crawl<'a> {
         Ok(links)
     }
 
-    /// Puts one page where it belongs and adds where it leads.
+    /// Processes the result of one page and collects its links.
     fn take(
         &mut self,
         asked: &Url,
@@ -193,7 +194,7 @@ impl<'a> Crawl<'a> {
         if self.generator.is_none() {
             self.generator.clone_from(&page.head.generator);
         }
-        // A redirect leads to it; so may a link.
+        // The page may be a redirect target that is also linked.
         self.is_new(&page.url);
         self.add_links(&page, links);
         self.put(asked, page);
@@ -201,12 +202,12 @@ impl<'a> Crawl<'a> {
     }
 
     fn put(&mut self, asked: &Url, page: SitePage) {
-        let Some(url) = self.scope.own(&page.url) else { return self.skip(asked, "lead to another site") };
+        let Some(url) = self.scope.own(&page.url) else { return self.skip(asked, "on another site") };
         if !self.scope.wants(&url) {
-            return self.skip(asked, "left out by --include or --exclude");
+            return self.skip(asked, "excluded by --include or --exclude");
         }
         if page.head.no_index {
-            return self.skip(asked, "ask not to be indexed");
+            return self.skip(asked, "marked noindex");
         }
         if !has_text(&page.sections) {
             return self.skip(asked, "without text");
@@ -224,12 +225,12 @@ impl<'a> Crawl<'a> {
             url: url.to_string(),
         };
         match canonical {
-            // Another spelling of the same address: the one the page prefers.
+            // The canonical address is another spelling of the same address: use it.
             Some(other) if key(&other) == key(&url) => {
                 document.id = other.to_string();
                 document.url = other.to_string();
             }
-            // Sites that are not careful name their first page as that of all.
+            // Some sites give every page the start page as its canonical address; ignore that.
             Some(other) if key(&other) != key(&self.scope.folder) => {
                 if self.is_new(&other) {
                     self.named.push(Candidate { url: other.clone(), markdown: None, changed: None });
@@ -245,7 +246,7 @@ impl<'a> Crawl<'a> {
         let Ok(url) = Url::parse(&document.url) else { return };
         let text = hash(&document.sections);
         if !self.taken.insert(key(&url)) || self.texts.contains(&text) {
-            return self.skip(&url, "the same as another page");
+            return self.skip(&url, "duplicates of another page");
         }
         self.texts.insert(text);
         self.documents.push(document);
@@ -274,8 +275,8 @@ impl<'a> Crawl<'a> {
         });
     }
 
-    /// Adds where a page leads, but for what was met before. Whether a link to a page of this level
-    /// is among them is seen at its end, when all redirects are known.
+    /// Collects the links of a page to addresses that are not known yet. Links to other pages of the same
+    /// level are removed at its end, when all redirects are known.
     fn add_links(&mut self, page: &SitePage, links: &mut Links) {
         if !self.by_links || page.head.no_follow {
             return;
@@ -290,7 +291,7 @@ impl<'a> Crawl<'a> {
             }
             if !self.scope.wants(&url) {
                 if self.is_new(&url) {
-                    self.skip(&url, "left out by --include or --exclude");
+                    self.skip(&url, "excluded by --include or --exclude");
                 }
             } else if links.pages.len() < self.reader.limits.pages {
                 links.met.insert(name);
@@ -301,7 +302,7 @@ impl<'a> Crawl<'a> {
         }
     }
 
-    /// The links that were not met before, as pages to read; and the real ones of pages that are none.
+    /// The pages to read next: new links, and canonical addresses.
     fn choose(&mut self, links: Links) -> Vec<Candidate> {
         self.report.more |= links.more;
         let mut chosen = std::mem::take(&mut self.named);
@@ -313,7 +314,7 @@ impl<'a> Crawl<'a> {
         chosen
     }
 
-    /// Whether an address is met for the first time.
+    /// Whether an address is new; remembers it.
     fn is_new(&mut self, url: &Url) -> bool {
         self.known.len() < MOST_KNOWN && self.known.insert(name(url))
     }
@@ -334,14 +335,14 @@ impl<'a> Crawl<'a> {
         }
     }
 
-    /// The book so far, in the order of the pages.
+    /// The pages that were read, in order.
     pub fn finish(mut self, source: &SourceRecord) -> Result<Read, SourceError> {
-        // A page that names another as the real one is left out only if that one was read.
+        // A page with another canonical address is skipped only if that address was read.
         for (other, document) in std::mem::take(&mut self.waiting) {
             match Url::parse(&other) {
                 Ok(url) if self.taken.contains(&key(&url)) => {
                     let own = Url::parse(&document.url).unwrap_or(url);
-                    self.skip(&own, "the same as another page");
+                    self.skip(&own, "duplicates of another page");
                 }
                 _ => self.add(document),
             }
@@ -350,11 +351,11 @@ impl<'a> Crawl<'a> {
             let reasons =
                 self.report.skipped.iter().map(|(reason, pages)| format!("{} {reason}", pages.count));
             let reasons = reasons.collect::<Vec<_>>().join(", ");
-            let what = if reasons.is_empty() { "nothing was found there".to_owned() } else { reasons };
+            let what = if reasons.is_empty() { "nothing to read".to_owned() } else { reasons };
             return Err(SourceError::NoSite { url: source.location.clone(), what });
         }
         if let Err(error) = self.reader.forget_others() {
-            tracing::warn!(%error, "old pages could not be removed from the data folder");
+            tracing::warn!(%error, "cannot remove old pages from the site cache");
         }
         if self.warnings_beyond > 0 {
             let more = format!("{} more warnings", self.warnings_beyond);
@@ -375,7 +376,7 @@ impl<'a> Crawl<'a> {
     }
 }
 
-/// A site that was read in one place and is published in another.
+/// Replaces the addresses of a site that is published elsewhere.
 fn publish(documents: &mut [Document], scope: &Scope, base: &str) {
     for document in documents {
         let relative = Url::parse(&document.url).ok().and_then(|url| scope.relative(&url).map(str::to_owned));
@@ -385,20 +386,20 @@ fn publish(documents: &mut [Document], scope: &Scope, base: &str) {
     }
 }
 
-/// Why a page is not in the book, as it is counted.
+/// The reason under which a skipped page is counted.
 fn reason(left: &Left) -> String {
     match left {
         Left::Failed(FetchError::Robots) => "forbidden by robots.txt".to_owned(),
-        Left::Failed(FetchError::Elsewhere) => "lead to another site".to_owned(),
-        Left::Failed(FetchError::Private) => "lead to a private address".to_owned(),
+        Left::Failed(FetchError::Elsewhere) => "on another site".to_owned(),
+        Left::Failed(FetchError::Private) => "at a private address".to_owned(),
         Left::Failed(FetchError::Trouble { .. }) => "failed at the server".to_owned(),
         Left::Failed(other) => other.to_string(),
-        Left::TotalSize => "beyond the bytes allowed for a site".to_owned(),
-        Left::TotalTime => "beyond the time allowed for a site".to_owned(),
+        Left::TotalSize => "over the size limit of a site".to_owned(),
+        Left::TotalTime => "over the time limit of a site".to_owned(),
     }
 }
 
-/// What a page says, whatever its address.
+/// A hash of a page's text, for detecting duplicates.
 fn hash(sections: &[Section]) -> u64 {
     let mut hasher = Xxh3Default::new();
     for section in sections {

@@ -1,6 +1,6 @@
-//! Find the pages of a site where it lists them itself: in sitemaps and in `llms.txt`.
+//! Finds the pages that a site lists itself: in sitemaps and in `llms.txt`.
 //!
-//! Invariant: what is held is bounded by the pages wanted, not by the length of a list.
+//! Invariant: memory is bounded by the maximum number of pages, not by the length of a list.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -12,34 +12,34 @@ use super::page::{Candidate, PageReader};
 use super::scope::{Scope, key};
 use super::{charset, sitemap};
 
-/// More sitemaps than a site of documentation has.
+/// Maximum number of sitemaps; no documentation site has more.
 const MOST_SITEMAPS: usize = 500;
 
-/// The pages a site lists.
+/// The pages that a site lists.
 #[derive(Debug, Default)]
 pub struct Listed {
-    /// Where they were found, as the user sees it; empty when nowhere.
+    /// The lists they were found in, as shown to the user; empty if there is none.
     pub by: Vec<&'static str>,
     /// The pages, in the order of the list.
     pub pages: Vec<Candidate>,
-    /// Whether there are more than are wanted.
+    /// Whether there are more than the maximum number of pages.
     pub more: bool,
-    /// The text of pages that came with the list.
+    /// Pages whose text is part of the list.
     pub full: Vec<FullPage>,
-    /// What was odd about the lists.
+    /// Warnings about the lists.
     pub notes: Vec<String>,
 }
 
-/// Looks for lists.
+/// Finds and reads the lists of a site.
 pub struct Discovery<'a> {
-    /// Gets them.
+    /// Fetches them.
     pub reader: &'a PageReader,
     /// The site.
     pub scope: &'a Scope,
 }
 
 impl Discovery<'_> {
-    /// What the address itself is a list of; none when it is a page.
+    /// The pages listed at the address itself; `None` if it is a page.
     pub async fn named(&self, start: &Url) -> Option<Listed> {
         let mut listed = Listed::default();
         if llms::is_full(start) {
@@ -54,7 +54,7 @@ impl Discovery<'_> {
         Some(listed)
     }
 
-    /// All the lists of the site.
+    /// The pages in all lists of the site.
     pub async fn all(&self) -> Listed {
         let mut listed = Listed::default();
         let named = self.reader.fetcher.sitemaps(&self.scope.folder).await;
@@ -76,7 +76,7 @@ impl Discovery<'_> {
                     self.full(&place, &mut listed).await;
                 }
             }
-            // Without addresses a page cannot be cited; following links does better.
+            // Pages without an address cannot be cited; following links is better.
             listed.full.retain(|page| page.address.is_some());
             if listed.full.is_empty() {
                 listed.by.clear();
@@ -92,7 +92,7 @@ impl Discovery<'_> {
         places
     }
 
-    /// Lists of other hosts are not this site's.
+    /// The address, if it is on the same host; lists on other hosts are ignored.
     fn same_host(&self, address: &str) -> Option<Url> {
         let url = self.scope.folder.join(address.trim()).ok()?;
         (url.host_str() == self.scope.folder.host_str()
@@ -120,7 +120,7 @@ impl Discovery<'_> {
         while let Some(url) = waiting.pop_front().filter(|_| !listed.more) {
             let Some(fetched) = self.get(&url).await else { continue };
             if fetched.cut {
-                listed.notes.push(format!("{url} is too long; its end is not read"));
+                listed.notes.push(format!("{url} is too large; only its beginning was read"));
             }
             let before = listed.pages.len();
             sitemap::read(&fetched.body.unwrap_or_default(), |entry| {
@@ -149,7 +149,8 @@ impl Discovery<'_> {
         }
     }
 
-    /// Pages of the first `llms.txt` there is. Markdown beside a page that is known is its text.
+    /// Adds the pages of the first `llms.txt` that exists. A Markdown file next to a known page is used as
+    /// the text of that page.
     async fn list(&self, places: &[Url], listed: &mut Listed) {
         let by_key: HashMap<String, usize> =
             listed.pages.iter().enumerate().map(|(at, page)| (key(&page.url), at)).collect();
@@ -198,7 +199,7 @@ impl Discovery<'_> {
     }
 }
 
-/// Whether an address is that of a sitemap, by its name.
+/// Whether an address is that of a sitemap, judging by its name.
 pub fn is_sitemap(url: &Url) -> bool {
     let name = url.path().rsplit('/').next().unwrap_or_default();
     (name.ends_with(".xml") || name.ends_with(".xml.gz")) && name.contains("sitemap")

@@ -1,10 +1,9 @@
-//! Get one page from a server: within bounds, politely, only where it is allowed to go.
+//! Fetches one page: within the limits, respecting `robots.txt`, and only from allowed addresses.
 //!
-//! Redirects are followed by hand, so that every hop is held against the same rules as the
-//! first address: scheme, private networks, `robots.txt`.
+//! Redirects are followed here and not by the HTTP client, so that every hop is checked like the first
+//! address: scheme, private networks, `robots.txt`.
 //!
-//! Invariant: an answer costs no more memory than its bound and no more time than
-//! [`Limits::request_time`], whatever the server sends.
+//! Invariant: whatever the server sends, a response never exceeds its size limit or [`Limits::request_time`].
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -22,14 +21,14 @@ use super::limits::Limits;
 use crate::resilience::http::{connection_trouble, retry_after};
 use crate::resilience::{self, Breaker, Policy, Transient};
 
-/// Markdown is asked for first: it is what the author wrote.
+/// Prefers Markdown, since it is what the author wrote.
 const ACCEPT: &str =
     "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.5, */*;q=0.1";
 
-/// Hops from a `robots.txt` to its text, as RFC 9309 asks.
+/// Maximum number of redirects for a `robots.txt`, as recommended by RFC 9309.
 const ROBOTS_REDIRECTS: usize = 5;
 
-/// Asks servers for pages.
+/// Fetches pages.
 #[derive(Debug)]
 pub struct Fetcher {
     client: reqwest::Client,
@@ -38,7 +37,7 @@ pub struct Fetcher {
     hosts: Mutex<HashMap<String, Arc<Host>>>,
 }
 
-/// What a server uses to tell whether a page changed.
+/// The headers for conditional requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validators {
     /// `ETag`
@@ -49,16 +48,16 @@ pub struct Validators {
     pub last_modified: Option<String>,
 }
 
-/// A server's answer.
+/// A server's response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// Where it was found, after all redirects.
+    /// Its address, after all redirects.
     pub url: Url,
-    /// Its bytes, unpacked; none when it is as it was.
+    /// The uncompressed body; `None` if the page is unchanged (304).
     pub body: Option<Vec<u8>>,
-    /// Whether the bytes end at the bound rather than at their end.
+    /// Whether the body was truncated at the size limit.
     pub cut: bool,
-    /// For the next time.
+    /// The headers for the next conditional request.
     pub validators: Validators,
     /// `Content-Type`
     pub content_type: String,
@@ -66,57 +65,57 @@ pub struct Fetched {
     pub robots_tag: String,
 }
 
-/// What is wanted of an answer.
+/// Requirements for a response.
 pub struct Wanted<'a> {
-    /// The most bytes, unpacked.
+    /// Maximum size in bytes, uncompressed.
     pub most: usize,
-    /// Whether the first bytes do when there are more.
+    /// Whether a larger body is truncated instead of rejected.
     pub cut: bool,
-    /// Only text: what is announced as something else is not read.
+    /// Whether responses with another content type than text are rejected.
     pub only_text: bool,
-    /// Where redirects may lead.
+    /// Whether a redirect to an address is allowed.
     pub inside: &'a (dyn Fn(&Url) -> bool + Sync),
-    /// What is known of an address from the last time.
+    /// The cached validators of an address.
     pub known: &'a (dyn Fn(&Url) -> Validators + Sync),
 }
 
-/// Why a page could not be had, sorted by what the caller can do about it.
+/// Why a page could not be fetched, sorted by what the caller can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The site does not want it.
-    #[error("robots.txt forbids it")]
+    /// `robots.txt` disallows it.
+    #[error("forbidden by robots.txt")]
     Robots,
-    /// The flag for private networks was not given.
+    /// The address is in a private network, and that is not allowed.
     #[error("it leads to a private address")]
     Private,
-    /// Only http and https are spoken, and nobody is logged in.
+    /// Only http and https are supported, without a user name or password.
     #[error("not an http or https address")]
     Scheme,
-    /// It is not there.
+    /// The page does not exist.
     #[error("not found ({0})")]
     Missing(u16),
-    /// The server will not give it.
+    /// The server rejected the request.
     #[error("refused by the server ({0})")]
     Refused(u16),
-    /// It is not of this site.
-    #[error("leads to another site")]
+    /// It redirects to another site.
+    #[error("redirects to another site")]
     Elsewhere,
-    /// It goes round in circles.
+    /// There are too many redirects, or they form a loop.
     #[error("too many redirects")]
     Redirects,
-    /// It is beyond the bound.
+    /// It exceeds the size limit.
     #[error("too large")]
     TooLarge,
-    /// An image, a program, a film.
+    /// It is an image, a program, a video …
     #[error("not text ({0})")]
     NotText(String),
     /// Try again later.
     #[error("{what}")]
     Trouble {
-        /// What happened.
+        /// The reason.
         what: String,
-        /// How long the server asks to wait.
+        /// The time from `Retry-After`.
         wait: Option<Duration>,
     },
 }
@@ -140,22 +139,22 @@ impl Transient for FetchError {
     }
 
     fn open_circuit() -> Self {
-        Self::trouble("the server keeps failing")
+        Self::trouble("circuit breaker open after repeated failures")
     }
 
     fn timed_out() -> Self {
-        Self::trouble("no answer in time")
+        Self::trouble("the request timed out")
     }
 }
 
-/// One hop: the page, or where it is said to be.
+/// The result of one request: a page or a redirect.
 enum Hop {
     Page(Box<Fetched>),
     Elsewhere(Url),
 }
 
 impl Fetcher {
-    /// Nothing is sent yet.
+    /// Sets up the HTTP client; does not connect yet.
     pub fn new(reach: Reach, limits: Limits) -> Result<Self, FetchError> {
         let mut builder = reqwest::Client::builder()
             .redirect(redirect::Policy::none())
@@ -164,18 +163,17 @@ impl Fetcher {
             .user_agent(concat!(
                 "docent/",
                 env!("CARGO_PKG_VERSION"),
-                " (reads documentation for its owner)"
+                " (reads documentation for its operator)"
             ));
-        // Behind a proxy nobody can tell where a call ends up.
+        // With a proxy, the final address cannot be checked.
         if reach != Reach::Everything {
             builder = builder.no_proxy();
         }
-        let client =
-            builder.build().map_err(|_| FetchError::trouble("this system offers no way to make calls"))?;
+        let client = builder.build().map_err(|_| FetchError::trouble("cannot set up the HTTP client"))?;
         Ok(Self { client, reach, limits, hosts: Mutex::default() })
     }
 
-    /// Gets a page, wherever redirects say it is.
+    /// Fetches a page, following redirects.
     pub async fn get(&self, url: &Url, wanted: &Wanted<'_>) -> Result<Fetched, FetchError> {
         let mut url = url.clone();
         for _ in 0..=self.limits.redirects {
@@ -192,7 +190,7 @@ impl Fetcher {
         Err(FetchError::Redirects)
     }
 
-    /// The sitemaps a site's `robots.txt` names.
+    /// The sitemaps listed in a site's `robots.txt`.
     pub async fn sitemaps(&self, url: &Url) -> Vec<String> {
         let host = self.host(url);
         self.rules(&host, url).await.as_ref().map(|rules| rules.sitemaps.clone()).unwrap_or_default()
@@ -221,7 +219,8 @@ impl Fetcher {
         host.rules.get_or_init(|| self.read_rules(url)).await
     }
 
-    /// A host without rules forbids nothing; one whose rules cannot be had is not read.
+    /// A host without `robots.txt` allows everything; a host whose `robots.txt` cannot be fetched is not
+    /// crawled.
     async fn read_rules(&self, url: &Url) -> Result<Rules, FetchError> {
         let Ok(mut url) = url.join("/robots.txt") else { return Ok(Rules::default()) };
         let wanted = Wanted {
@@ -245,7 +244,7 @@ impl Fetcher {
         Ok(Rules::default())
     }
 
-    /// One address, as often as that can help.
+    /// Requests one address, with retries.
     async fn hop(&self, url: &Url, wanted: &Wanted<'_>) -> Result<Hop, FetchError> {
         let host = self.host(url);
         let _turn = host.turn().await;
@@ -263,7 +262,7 @@ impl Fetcher {
                 error => error,
             })
         };
-        // One page that fails says nothing of the next, so each has a circuit of its own.
+        // A failing page says nothing about the next one, so each has its own circuit breaker.
         resilience::call(&policy, &Breaker::new("site"), None, attempt).await
     }
 
@@ -307,21 +306,21 @@ impl Fetcher {
             code @ (404 | 410) => Err(FetchError::Missing(code)),
             code @ (408 | 429 | 500..=599) => {
                 let wait = retry_after(None, text(headers, header::RETRY_AFTER).as_deref());
-                Err(FetchError::Trouble { what: format!("the server failed ({code})"), wait })
+                Err(FetchError::Trouble { what: format!("the server returned HTTP {code}"), wait })
             }
             code => Err(FetchError::Refused(code)),
         }
     }
 }
 
-/// Where a redirect leads.
+/// The target of a redirect.
 fn elsewhere(status: StatusCode, headers: &HeaderMap) -> Option<String> {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308).then(|| text(headers, header::LOCATION)).flatten()
 }
 
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<String> {
     let value = headers.get(name)?;
-    // Addresses in headers are UTF-8 more often than the standard has it.
+    // The standard requires ASCII, but many servers send addresses in UTF-8.
     let text = String::from_utf8_lossy(value.as_bytes()).trim().to_owned();
     Some(text).filter(|text| !text.is_empty())
 }
@@ -341,14 +340,14 @@ fn is_text(content_type: &str) -> bool {
     kind.is_empty() || kind.starts_with("text/") || kind == "application/xhtml+xml"
 }
 
-/// The bytes of an answer, unpacked, and whether there were more.
+/// The uncompressed body of a response, and whether it was truncated.
 async fn read_body(mut response: Response, wanted: &Wanted<'_>) -> Result<(Vec<u8>, bool), FetchError> {
     let encoding =
         text(response.headers(), header::CONTENT_ENCODING).unwrap_or_default().to_ascii_lowercase();
     let packed = match encoding.as_str() {
         "" | "identity" => false,
         "gzip" | "x-gzip" => true,
-        other => return Err(FetchError::NotText(format!("packed with {other}"))),
+        other => return Err(FetchError::NotText(format!("unsupported compression {other}"))),
     };
     let announced = response.content_length().unwrap_or_default();
     if announced > wanted.most as u64 && !wanted.cut {
@@ -371,12 +370,13 @@ async fn read_body(mut response: Response, wanted: &Wanted<'_>) -> Result<(Vec<u
     if cut && !wanted.cut { Err(FetchError::TooLarge) } else { Ok((body, cut)) }
 }
 
-/// Unpacks up to `most` bytes; says whether there were more. A torn end is one if it was torn here.
+/// Decompresses up to `most` bytes; also returns whether there were more. An incomplete end is an error only
+/// if the input was not truncated here (`torn`).
 fn unpack(packed: &[u8], most: usize, torn: bool) -> Result<(Vec<u8>, bool), FetchError> {
     let mut out = Vec::new();
     let mut reader = flate2::read::MultiGzDecoder::new(packed).take(most as u64 + 1);
     if reader.read_to_end(&mut out).is_err() && !torn {
-        return Err(FetchError::trouble("its packing is broken"));
+        return Err(FetchError::trouble("the compressed response is damaged"));
     }
     let more = out.len() > most;
     out.truncate(most);
@@ -392,7 +392,7 @@ fn trouble(error: &reqwest::Error) -> FetchError {
         next = inner.source();
     }
     let kind = connection_trouble(error).map(|kind| format!(": {kind}")).unwrap_or_default();
-    let what = if error.is_connect() { "there is no connection" } else { "the connection failed" };
+    let what = if error.is_connect() { "cannot connect" } else { "the connection failed" };
     FetchError::trouble(format!("{what}{kind}"))
 }
 

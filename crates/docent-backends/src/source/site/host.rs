@@ -1,6 +1,6 @@
-//! What is owed to one host: few calls at a time, pauses between them, and its `robots.txt`.
+//! Politeness towards a host: few concurrent requests, delays between them, and its `robots.txt`.
 //!
-//! Invariant: no call to a host begins without a [`Turn`].
+//! Invariant: every request to a host holds a [`Turn`].
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use tokio::time::{Instant, sleep_until};
 
 use super::fetch::FetchError;
 
-/// The name rules in `robots.txt` call us by.
+/// The user agent that rules in `robots.txt` refer to.
 pub const AGENT: &str = "docent";
 
-/// As much of a `robots.txt` as is read; RFC 9309 asks for this.
+/// Maximum number of bytes read of a `robots.txt`, as required by RFC 9309.
 pub const LONGEST_ROBOTS: usize = 500 << 10;
 
-/// One host and how it is treated.
+/// The state of one host.
 #[derive(Debug)]
 pub struct Host {
     permits: Semaphore,
-    /// When the next call may begin.
+    /// When the next request may begin.
     next: Mutex<Instant>,
-    /// Its rules, once they were read; why not, when they could not be.
+    /// Its rules, or the error if they could not be fetched; read on first use.
     pub rules: OnceCell<Result<Rules, FetchError>>,
 }
 
-/// Leave to make one call; given back when dropped.
+/// The permit for one request; released when dropped.
 #[derive(Debug)]
 pub struct Turn<'a>(#[allow(dead_code)] SemaphorePermit<'a>);
 
 impl Host {
-    /// A host that nothing is known about.
+    /// A host whose rules have not been read yet.
     pub fn new(at_a_time: usize) -> Self {
         Self {
             permits: Semaphore::new(at_a_time.max(1)),
@@ -40,7 +40,7 @@ impl Host {
         }
     }
 
-    /// Waits until the host may be called again.
+    /// Waits until another request to the host is allowed.
     pub async fn turn(&self) -> Option<Turn<'_>> {
         let permit = self.permits.acquire().await.ok()?;
         let delay = self.delay();
@@ -56,7 +56,7 @@ impl Host {
         Some(Turn(permit))
     }
 
-    /// The pause its rules ask for.
+    /// The `Crawl-delay` from its rules.
     pub fn delay(&self) -> Duration {
         self.rules.get().and_then(|rules| rules.as_ref().ok()).map_or(Duration::ZERO, |rules| rules.delay)
     }
@@ -66,14 +66,14 @@ impl Host {
 #[derive(Debug, Default)]
 pub struct Rules {
     robot: Option<Robot>,
-    /// The pause between calls.
+    /// The delay between requests.
     pub delay: Duration,
-    /// The sitemaps it names.
+    /// The sitemaps it lists.
     pub sitemaps: Vec<String>,
 }
 
 impl Rules {
-    /// Reads a `robots.txt`; one that makes no sense forbids nothing.
+    /// Parses a `robots.txt`; an invalid one allows everything.
     pub fn parse(text: &[u8], longest_delay: Duration) -> Self {
         let text = &text[..text.len().min(LONGEST_ROBOTS)];
         let Ok(robot) = Robot::new(AGENT, text) else { return Self::default() };
@@ -85,7 +85,7 @@ impl Rules {
         }
     }
 
-    /// Whether an address may be asked for.
+    /// Whether an address may be requested.
     pub fn allow(&self, url: &str) -> bool {
         self.robot.as_ref().is_none_or(|robot| robot.allowed(url))
     }
@@ -96,13 +96,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_for_us_win_over_those_for_all() {
+    fn rules_for_docent_take_precedence_over_general_rules() {
         let text =
             b"User-agent: *\nDisallow: /\n\nUser-agent: Docent\nDisallow: /private/\nCrawl-delay: 90\n\
                      \nSitemap: https://x.org/map.xml\n";
         let rules = Rules::parse(text, Duration::from_secs(10));
         assert!(rules.allow("https://x.org/docs/") && !rules.allow("https://x.org/private/a"));
-        assert_eq!(rules.delay, Duration::from_secs(10), "honoured up to the bound");
+        assert_eq!(rules.delay, Duration::from_secs(10), "reduced to the maximum");
         assert_eq!(rules.sitemaps, ["https://x.org/map.xml"]);
         let closed = Rules::parse(b"User-agent: *\nDisallow: /", Duration::ZERO);
         assert!(!closed.allow("https://x.org/docs/"));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn calls_are_apart_by_the_pause() {
+    async fn requests_are_separated_by_the_crawl_delay() {
         let host = Host::new(4);
         host.rules.set(Ok(Rules { delay: Duration::from_secs(3), ..Rules::default() })).ok();
         let start = Instant::now();

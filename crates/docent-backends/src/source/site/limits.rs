@@ -1,35 +1,35 @@
-//! How much of a site is read, how fast and how patiently.
+//! Limits of a crawl: size, time, rate and retries.
 
 use std::time::Duration;
 
-/// The bounds of a crawl. Whatever a site does, it costs no more than this.
+/// The limits of a crawl, which apply whatever a site does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Pages asked for.
+    /// Maximum number of pages to fetch.
     pub pages: usize,
-    /// Links from the start to a page, when links are followed.
+    /// Maximum link depth from the start page, if links are followed.
     pub depth: usize,
-    /// Bytes of one page, unpacked.
+    /// Maximum size of one page in bytes, uncompressed.
     pub page_bytes: usize,
-    /// Bytes of all pages together.
+    /// Maximum size of all pages together in bytes.
     pub total_bytes: usize,
-    /// Bytes of one sitemap, unpacked; what is beyond is not read.
+    /// Maximum size of one sitemap in bytes, uncompressed; the rest is ignored.
     pub sitemap_bytes: usize,
-    /// Redirects from an address to its page.
+    /// Maximum number of redirects per page.
     pub redirects: usize,
-    /// Time for one answer, from the call to its last byte.
+    /// Timeout of one request, including the body.
     pub request_time: Duration,
-    /// Time for the whole site.
+    /// Maximum time for the whole site.
     pub total_time: Duration,
-    /// The longest `Crawl-delay` that is honoured in full.
+    /// Maximum `Crawl-delay`; longer ones are reduced to this.
     pub crawl_delay: Duration,
-    /// Calls to one host at a time.
+    /// Maximum number of concurrent requests per host.
     pub per_host: usize,
-    /// Calls for one page, the first included.
+    /// Maximum number of attempts per page, including the first.
     pub attempts: u32,
-    /// The longest wait before the second.
+    /// Maximum delay before the first retry.
     pub retry_delay: Duration,
-    /// Pages in a row that fail before the site is taken to be down.
+    /// Number of consecutive failed pages after which the site is considered down.
     pub failures: usize,
 }
 

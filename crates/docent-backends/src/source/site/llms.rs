@@ -1,28 +1,28 @@
-//! `llms.txt`: a site's own list of its pages for programs; `llms-full.txt`: all of them in one file.
+//! `llms.txt`, a site's list of its pages for language models, and `llms-full.txt`, all pages in one file.
 
-use docent_core::parse::links::links;
+use docent_parse::links::links;
 use reqwest::Url;
 
 /// A page of an `llms-full.txt`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullPage {
-    /// Where it is published; none when the file does not say.
+    /// Its published address; `None` if the file does not name it.
     pub address: Option<String>,
     /// Its Markdown.
     pub text: String,
 }
 
-/// Whether an address is that of such a file.
+/// Whether an address is that of an `llms.txt`.
 pub fn is_list(url: &Url) -> bool {
     url.path().ends_with("/llms.txt")
 }
 
-/// Whether an address is that of a file with everything in it.
+/// Whether an address is that of an `llms-full.txt`.
 pub fn is_full(url: &Url) -> bool {
     url.path().ends_with("/llms-full.txt")
 }
 
-/// The addresses an `llms.txt` names, in order.
+/// The addresses listed in an `llms.txt`, in order.
 pub fn addresses(text: &str) -> Vec<String> {
     if looks_like_html(text) {
         return Vec::new();
@@ -30,13 +30,13 @@ pub fn addresses(text: &str) -> Vec<String> {
     links(text).into_iter().map(|link| link.address).collect()
 }
 
-/// Sites made of scripts answer everything with their one page.
+/// Whether a text is HTML: single-page applications answer every request with their start page.
 pub fn looks_like_html(text: &str) -> bool {
     let start: String = text.trim_start().chars().take(15).collect::<String>().to_ascii_lowercase();
     start.starts_with("<!doctype") || start.starts_with("<html") || start.starts_with("<head")
 }
 
-/// The Markdown address of a page without its ending: `/a.md` is the page `/a`.
+/// The address of a page, given that of its Markdown: `/a.md` is the page `/a`.
 pub fn without_ending(url: &Url) -> Option<Url> {
     let path = url.path();
     let path = path.strip_suffix(".md").or_else(|| path.strip_suffix(".mdx"))?;
@@ -46,8 +46,8 @@ pub fn without_ending(url: &Url) -> Option<Url> {
     Some(page)
 }
 
-/// Cuts an `llms-full.txt` where it says that another page begins: at a line `Source: address`
-/// or `URL: address` under a title, or at front matter with a `url`.
+/// Splits an `llms-full.txt` into pages. A page begins at a line `Source: address` or `URL: address` under a
+/// title, or at front matter with a `url`.
 pub fn full_pages(text: &str) -> Vec<FullPage> {
     if looks_like_html(text) || text.trim().is_empty() {
         return Vec::new();
@@ -82,7 +82,7 @@ pub fn full_pages(text: &str) -> Vec<FullPage> {
     }
     body.push_str(&held);
     finish(&mut pages, &mut address, &mut body);
-    // Text before the first page is about the file itself.
+    // Text before the first page describes the file itself.
     if pages.iter().any(|page| page.address.is_some()) {
         pages.retain(|page| page.address.is_some());
     }
@@ -106,7 +106,7 @@ fn named(line: &str) -> Option<String> {
     (is_key && is_address && !value.contains(char::is_whitespace)).then(|| value.to_owned())
 }
 
-/// `title: Words`, as in front matter.
+/// Whether a line looks like front matter, such as `title: Words`.
 fn is_field(line: &str) -> bool {
     line.split_once(": ")
         .is_some_and(|(key, _)| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_file_is_cut_into_pages_with_text(
+        fn any_file_is_split_into_pages_with_text(
             lines in proptest::collection::vec(
                 "# [a-z]{1,5}|Source: (/|https://x.org/)[a-z]{0,5}|url: /[a-z]{1,5}|---|```|~~~|[a-zé :#]{0,12}", 0..30)
         ) {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_everything_is_cut_where_pages_begin() {
+    fn llms_full_is_split_where_pages_begin() {
         let two = "# Site\n\nAbout.\n\n# One\nSource: https://x.org/1\n\nFirst.\n\n## Sub\n\nMore.\n\n# Two\n\nSource: https://x.org/2\n\nSecond.\n";
         let expected = vec![
             (Some("https://x.org/1".to_owned()), "# One\n\nFirst.\n\n## Sub\n\nMore.".to_owned()),
@@ -154,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_names_no_addresses_is_one_page() {
+    fn a_file_without_addresses_is_one_page() {
         let text = "# All\n\nURL: not one\n\n```\n# x\nSource: /y\n```\n\nEnd.";
         assert_eq!(pages(text), [(None, text.to_owned())]);
         assert_eq!(pages("<!DOCTYPE html><p>x"), []);
     }
 
     #[test]
-    fn markdown_stands_beside_its_page() {
+    fn the_page_address_is_derived_from_the_markdown_address() {
         let page = |url: &str| without_ending(&Url::parse(url).unwrap()).map(|url| url.path().to_owned());
         assert_eq!(page("https://x.org/a.md").as_deref(), Some("/a"));
         assert_eq!(page("https://x.org/a/index.md").as_deref(), Some("/a/"));

@@ -1,15 +1,15 @@
-//! Which module a page of a site belongs to: the first folder below the site's own.
+//! Assigns pages of a site to modules: the module is the first folder below that of the site.
 //!
 //! Invariant: every page has a module, and it does not depend on the order of the pages.
 
 use std::collections::HashSet;
 
-use docent_core::document::Document;
+use docent_parse::document::Document;
 use reqwest::Url;
 
 use super::scope::Scope;
 
-/// Gives every page its module, unless it named one.
+/// Assigns a module to every page that does not name one.
 pub fn assign(documents: &mut [Document], scope: &Scope) {
     let paths: Vec<Vec<String>> = documents.iter().map(|document| path(document, scope)).collect();
     let shared = shared_prefix(&paths);
@@ -20,13 +20,13 @@ pub fn assign(documents: &mut [Document], scope: &Scope) {
         if !document.module.trim().is_empty() {
             continue;
         }
-        // The last part is the page itself, unless it is the first page of a folder.
+        // The last part is the page itself, unless it is the index page of a folder.
         let first = path.get(shared).filter(|first| path.len() > shared + 1 || folders.contains(*first));
         document.module = first.cloned().unwrap_or_else(|| root.clone());
     }
 }
 
-/// The folders of a page and its name; a page that is a folder ends with an empty name.
+/// The folders of a page and its name; the name of a folder's index page is empty.
 fn path(document: &Document, scope: &Scope) -> Vec<String> {
     let url = Url::parse(&document.id).ok();
     let relative = url.as_ref().and_then(|url| scope.relative(url)).unwrap_or_default();
@@ -34,11 +34,11 @@ fn path(document: &Document, scope: &Scope) -> Vec<String> {
     parts.collect()
 }
 
-/// How many folders all pages share that name a language or a version.
+/// The number of leading folders that all pages share and that name a language or a version.
 fn shared_prefix(paths: &[Vec<String>]) -> usize {
     let Some(longest) = paths.iter().max_by_key(|path| path.len()) else { return 0 };
     let is_shared = |at: usize| {
-        // The first page of the site may stand above.
+        // The start page of the site may be above them.
         paths.iter().all(|path| path.get(at) == longest.get(at) || path.iter().all(String::is_empty))
     };
     (0..longest.len().saturating_sub(1))
@@ -65,7 +65,7 @@ fn root(scope: &Scope) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::parts::SiteOptions;
+    use crate::index::contents::SiteOptions;
 
     fn modules(start: &str, pages: &[&str]) -> Vec<String> {
         let start = Url::parse(start).unwrap();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn languages_and_versions_that_all_pages_share_are_no_modules() {
+    fn shared_languages_and_versions_are_not_modules() {
         let pages = ["", "en/latest/", "en/latest/intro.html", "en/latest/howto/a.html"];
         assert_eq!(modules("https://x.org/", &pages), ["x.org", "x.org", "x.org", "howto"]);
         assert_eq!(modules("https://x.org/", &["en/a", "de/a"]), ["en", "de"]);

@@ -1,19 +1,19 @@
-//! One page of a site: fetched or remembered, decoded, parsed.
+//! One page of a site: fetched or taken from the cache, decoded, parsed.
 //!
-//! Invariant: a page that did not change costs one conditional request and no body; a page
-//! whose server fails today is as it was yesterday.
+//! Invariant: an unchanged page costs one conditional request without a body. If the server fails, the cached
+//! version of a page is used.
 
 use std::collections::HashSet;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use docent_core::document::{Parsed, Section};
-use docent_core::parse::front_matter::FrontMatter;
-use docent_core::parse::html::{Head, directives, parse_site_page};
-use docent_core::parse::links::links;
-use docent_core::parse::markdown::Flavor;
-use docent_core::parse::{Format, parse};
+use docent_parse::document::{Parsed, Section};
+use docent_parse::front_matter::FrontMatter;
+use docent_parse::html::{Head, directives, parse_site_page};
+use docent_parse::links::links;
+use docent_parse::markdown::Flavor;
+use docent_parse::{Format, NO_TEXT, parse};
 use reqwest::Url;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -25,34 +25,34 @@ use super::limits::Limits;
 use super::scope::Scope;
 use super::{charset, llms};
 
-/// A page to be read.
+/// A page to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Where readers find it.
+    /// Its published address.
     pub url: Url,
-    /// Where its Markdown is, when the site said so.
+    /// The address of its Markdown, if the site names one.
     pub markdown: Option<Url>,
-    /// When it last changed, by the sitemap; as HTTP writes it.
+    /// When it last changed according to the sitemap, in the HTTP format.
     pub changed: Option<String>,
 }
 
-/// How a page was had.
+/// Where a page came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     /// The server sent it.
     Fetched,
-    /// The server said that it is as it was.
+    /// The cache, because the server answered 304 Not Modified.
     Unchanged,
-    /// The server failed, so it is as it was.
+    /// The cache, because the server failed.
     Kept,
 }
 
 /// A page that was read.
 #[derive(Debug)]
 pub struct SitePage {
-    /// Where it was found.
+    /// Its address, after redirects.
     pub url: Url,
-    /// How it was had.
+    /// Where it came from.
     pub how: How,
     /// Its title, if it has one.
     pub title: Option<String>,
@@ -60,40 +60,40 @@ pub struct SitePage {
     pub module: Option<String>,
     /// Its text.
     pub sections: Vec<Section>,
-    /// What was not understood.
+    /// Content that was skipped or not understood.
     pub warnings: Vec<String>,
-    /// What it says to programs.
+    /// Its metadata: links, canonical address, robots directives.
     pub head: Head,
 }
 
-/// Why a page is not read.
+/// Why a page was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Left {
-    /// It could not be had.
+    /// It could not be fetched.
     Failed(FetchError),
-    /// The bytes allowed for a site are used up.
+    /// The size limit of the site was reached.
     TotalSize,
-    /// The time allowed for a site is used up.
+    /// The time limit of the site was reached.
     TotalTime,
 }
 
 /// Reads pages of one site.
 #[derive(Debug)]
 pub struct PageReader {
-    /// Gets them.
+    /// Fetches pages.
     pub fetcher: Fetcher,
-    /// Remembers them.
+    /// Stores pages for the next ingest.
     pub cache: Cache,
-    /// What may be asked for.
+    /// The limits of the crawl.
     pub limits: Limits,
-    /// When time is up.
+    /// The end of the time limit.
     pub deadline: Instant,
     bytes: AtomicUsize,
     touched: Mutex<HashSet<String>>,
     parsing: Semaphore,
 }
 
-/// The bytes of a page and what the server said about them.
+/// The bytes of a page with the relevant headers.
 struct Raw {
     url: Url,
     body: Vec<u8>,
@@ -103,7 +103,7 @@ struct Raw {
 }
 
 impl PageReader {
-    /// Nothing was read yet.
+    /// A reader whose time limit starts now.
     pub fn new(fetcher: Fetcher, cache: Cache, limits: Limits) -> Self {
         let deadline = Instant::now() + limits.total_time;
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -118,12 +118,12 @@ impl PageReader {
         }
     }
 
-    /// Reads one page, as Markdown where the site offers it.
+    /// Reads one page, as Markdown if the site offers it.
     pub async fn read(&self, candidate: &Candidate, scope: &Scope) -> Result<SitePage, Left> {
         self.read_within(candidate, scope, &|url| scope.own(url).is_some()).await
     }
 
-    /// Reads the first page, wherever redirects say it is.
+    /// Reads the start page; redirects may lead to another site.
     pub async fn read_first(&self, url: &Url, scope: &Scope) -> Result<SitePage, Left> {
         let candidate = Candidate { url: url.clone(), markdown: None, changed: None };
         self.read_within(&candidate, scope, &|_| true).await
@@ -153,7 +153,7 @@ impl PageReader {
         }
     }
 
-    /// Forgets the pages that were not met this time.
+    /// Removes the pages from the cache that were not read by this crawl.
     pub fn forget_others(&self) -> std::io::Result<()> {
         self.cache.keep_only(&self.touched.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -195,9 +195,9 @@ impl PageReader {
             let stored = stored.ok_or(FetchError::Refused(304))?;
             return Ok(of_stored(page.url, stored, How::Unchanged));
         };
-        // Without a place to keep it, it is fetched again the next time.
+        // If it cannot be cached, the next ingest fetches it again.
         if let Err(error) = self.cache.store(&page, &body, changed) {
-            tracing::warn!(%error, "a page could not be kept for the next ingest");
+            tracing::warn!(%error, "cannot cache a page for the next ingest");
         }
         Ok(Raw {
             url: page.url,
@@ -208,8 +208,8 @@ impl PageReader {
         })
     }
 
-    /// Parsing takes a while for long pages; other pages are fetched meanwhile. The tree of a page
-    /// is many times its length, so there are no more than can be worked on.
+    /// Parses a page on a blocking thread, so that other pages are fetched meanwhile. The tree of a page is
+    /// many times its size, so at most one page per core is parsed at a time.
     async fn parsed(&self, raw: Raw) -> SitePage {
         let (url, how) = (raw.url.clone(), raw.how);
         let _turn = self.parsing.acquire().await;
@@ -249,7 +249,7 @@ fn parse_raw(raw: &Raw) -> SitePage {
         }
         format => {
             let (front, mut parsed) = parse(format, &text, Flavor::Plain, &mut |_| None);
-            // The title is the top of the page; whether it has an anchor there, its Markdown cannot tell.
+            // The title is at the top of the page, and Markdown does not tell whether it has an anchor there.
             let headings = parsed.sections.iter_mut().filter_map(|section| section.heading.as_mut());
             headings.filter(|heading| heading.level == 1).for_each(|heading| heading.anchor = None);
             let links = links(&text).into_iter().map(|link| link.address).collect();
@@ -260,9 +260,9 @@ fn parse_raw(raw: &Raw) -> SitePage {
     head.no_index |= no_index;
     head.no_follow |= no_follow;
     let Parsed { title, sections, mut warnings } = parsed;
-    warnings.retain(|warning| warning != "no text found in the page");
+    warnings.retain(|warning| warning != NO_TEXT);
     if broken {
-        warnings.push("some bytes are not in its encoding and left out".to_owned());
+        warnings.push("some bytes are invalid in the page's encoding and were skipped".to_owned());
     }
     SitePage {
         url: raw.url.clone(),
@@ -275,7 +275,7 @@ fn parse_raw(raw: &Raw) -> SitePage {
     }
 }
 
-/// What the server says it is, unless it is plainly something else.
+/// The format given by the server, unless the content is obviously HTML.
 fn format(raw: &Raw, text: &str) -> Format {
     if llms::looks_like_html(text) {
         return Format::Html;
@@ -291,13 +291,13 @@ fn format(raw: &Raw, text: &str) -> Format {
     }
 }
 
-/// `X-Robots-Tag` may speak to one robot: `docent: noindex`.
+/// Parses `X-Robots-Tag`, which may address a single robot: `docent: noindex`.
 fn header_directives(tag: &str) -> (bool, bool) {
     let mut for_us = true;
     let mut words = Vec::new();
     for word in tag.split(',') {
         let word = match word.split_once(':') {
-            // `unavailable_after: …` and the like are no names.
+            // `unavailable_after: …` and the like are not names of robots.
             Some((name, rest)) if !name.contains('_') && !name.trim().starts_with("max-") => {
                 for_us = name.trim().eq_ignore_ascii_case(AGENT);
                 rest
@@ -311,7 +311,7 @@ fn header_directives(tag: &str) -> (bool, bool) {
     directives(&words.join(","))
 }
 
-/// Whether there is anything to read.
+/// Whether the sections contain any text.
 pub fn has_text(sections: &[Section]) -> bool {
     sections.iter().any(|section| !section.blocks.is_empty())
 }
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_what_the_server_says_unless_it_plainly_is_not() {
+    fn the_format_is_given_by_the_server_unless_the_content_is_html() {
         let of = |kind: &str, path: &str, body: &str| format(&raw(kind, path, body), body);
         assert_eq!(of("text/markdown; charset=utf-8", "/a", "# A"), Format::Markdown);
         assert_eq!(of("text/plain", "/a.md", "# A"), Format::Markdown);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_may_ask_one_robot_to_stay_out() {
+    fn robots_headers_can_address_a_single_robot() {
         assert_eq!(header_directives("noindex"), (true, false));
         assert_eq!(header_directives("otherbot: noindex, nofollow"), (false, false));
         assert_eq!(header_directives("otherbot: nofollow, docent: noindex"), (true, false));

@@ -1,22 +1,22 @@
-//! Which addresses belong to the site that is read.
+//! Decides which addresses belong to a site.
 //!
-//! A site is a folder on one host: everything at the start address and below. Addresses are
-//! put into one form here, so that a page has one name however it is linked.
+//! A site is a folder on one host: everything at and below the start address. Addresses are normalized here,
+//! so that a page has one address however it is linked.
 //!
-//! Invariant: an address that left here is http or https, on the site's host, without fragment.
+//! Invariant: an accepted address is http or https, on the site's host, and has no fragment.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use reqwest::Url;
 
-use crate::index::parts::SiteOptions;
+use crate::index::contents::SiteOptions;
 
-/// Addresses longer than this are traps.
+/// Maximum length of an address; longer ones are crawler traps.
 const LONGEST_ADDRESS: usize = 2000;
 
-/// A folder that repeats more often than this in one path is a trap.
+/// How often a folder name may occur in a path; more occurrences indicate a crawler trap.
 const MOST_REPEATS: usize = 3;
 
-/// Endings of addresses that are no pages.
+/// Extensions of files that are not pages.
 const NO_PAGES: [&str; 46] = [
     "png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "bmp", "css", "js", "mjs", "map", "json",
     "xml", "rss", "atom", "yaml", "yml", "csv", "woff", "woff2", "ttf", "eot", "otf", "mp3", "mp4", "webm",
@@ -24,7 +24,7 @@ const NO_PAGES: [&str; 46] = [
     "pdf", "epub", "inv",
 ];
 
-/// Pages that generators make for finding others; they say nothing themselves.
+/// Generated pages without content of their own, such as indexes and search pages.
 const TOOLS: [&str; 9] = [
     "genindex.html",
     "search.html",
@@ -37,20 +37,20 @@ const TOOLS: [&str; 9] = [
     "404",
 ];
 
-/// Folders of copies of the source.
+/// Folders with copies of the sources.
 const COPIES: [&str; 3] = ["_sources", "_modules", "_static"];
 
-/// What is inside.
+/// The addresses that belong to a site.
 #[derive(Debug)]
 pub struct Scope {
-    /// Where the site begins; its path ends with a slash.
+    /// The folder of the site; its path ends with a slash.
     pub folder: Url,
     include: Option<GlobSet>,
     exclude: GlobSet,
 }
 
 impl Scope {
-    /// The site that begins at `start`; a pattern that makes no sense is an error.
+    /// The site that begins at `start`; an invalid pattern is an error.
     pub fn new(start: &Url, options: &SiteOptions) -> Result<Self, String> {
         let include = match options.include.as_slice() {
             [] => None,
@@ -59,11 +59,11 @@ impl Scope {
         Ok(Self { folder: folder(start), include, exclude: globs(&options.exclude)? })
     }
 
-    /// An address in its one form, if it is of this site.
+    /// Normalizes an address; `None` if it does not belong to this site.
     pub fn own(&self, url: &Url) -> Option<Url> {
         let mut url = url.clone();
         url.set_fragment(None);
-        // A page that is linked by its old scheme is the same page.
+        // A link with http instead of https leads to the same page.
         if url.scheme() == "http" && self.folder.scheme() == "https" && url.port().is_none() {
             url.set_scheme("https").ok()?;
         }
@@ -76,12 +76,13 @@ impl Scope {
         (same_host && inside && url.as_str().len() <= LONGEST_ADDRESS && !is_trap(&url)).then_some(url)
     }
 
-    /// An address as it stands on a page at `base`, if it is of this site.
+    /// Resolves an address on a page at `base`; `None` if it does not belong to this site.
     pub fn resolve(&self, base: &Url, address: &str) -> Option<Url> {
         self.own(&base.join(address.trim()).ok()?)
     }
 
-    /// Whether a link to this address is worth following: it has no query and is no image.
+    /// Whether a link to this address is worth following: it has no query and does not look like an image, a
+    /// download or a generated index.
     pub fn leads_to_page(&self, url: &Url) -> bool {
         let name = url.path().rsplit('/').next().unwrap_or_default();
         let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
@@ -90,7 +91,7 @@ impl Scope {
         url.query().is_none() && !no_page && !is_copy && !TOOLS.contains(&name)
     }
 
-    /// Whether the patterns given want this page.
+    /// Whether the include and exclude patterns select this page.
     pub fn wants(&self, url: &Url) -> bool {
         let relative = self.relative(url).unwrap_or_default();
         let any = |globs: &GlobSet| {
@@ -107,7 +108,7 @@ impl Scope {
     }
 }
 
-/// The folder a site begins at: that of a file, or what the address names.
+/// The folder of a start address: the parent of a file, or else the address itself.
 pub fn folder(start: &Url) -> Url {
     let mut url = start.clone();
     url.set_fragment(None);
@@ -120,7 +121,7 @@ pub fn folder(start: &Url) -> Url {
     url
 }
 
-/// One name for the spellings of an address: `/a`, `/a/` and `/a/index.html`.
+/// The same key for all spellings of an address: `/a`, `/a/` and `/a/index.html`.
 pub fn key(url: &Url) -> String {
     let path = url.path();
     let path = path.strip_suffix("index.html").or_else(|| path.strip_suffix("index.htm")).unwrap_or(path);
@@ -128,7 +129,7 @@ pub fn key(url: &Url) -> String {
     format!("{}{}{query}", url.origin().ascii_serialization(), path.trim_end_matches('/'))
 }
 
-/// Paths that go round in circles, as wrong relative links make them.
+/// Whether a path repeats the same folders, as wrong relative links produce.
 fn is_trap(url: &Url) -> bool {
     let parts: Vec<&str> = url.path().split('/').filter(|part| !part.is_empty()).collect();
     parts.iter().any(|part| parts.iter().filter(|other| *other == part).count() > MOST_REPEATS)
@@ -138,7 +139,7 @@ fn globs(patterns: &[String]) -> Result<GlobSet, String> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
         let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-        set.add(glob.map_err(|error| format!("the pattern `{pattern}` makes no sense: {}", error.kind()))?);
+        set.add(glob.map_err(|error| format!("invalid pattern `{pattern}`: {}", error.kind()))?);
     }
     set.build().map_err(|error| error.to_string())
 }
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_choose_by_path_below_the_site_or_whole() {
+    fn patterns_match_relative_and_absolute_paths() {
         let scope = scope("https://x.org/docs/", &["guide/**", "/docs/api/*"], &["**/old/**"]);
         let wants = |path: &str| scope.wants(&Url::parse(&format!("https://x.org/docs/{path}")).unwrap());
         assert!(wants("guide/a/b") && wants("api/a"));
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_an_address_have_one_name_and_tools_are_no_pages() {
+    fn spellings_of_an_address_have_the_same_key_and_generated_indexes_are_not_followed() {
         let url = |path: &str| Url::parse(&format!("https://x.org{path}")).unwrap();
         assert_eq!(key(&url("/a/index.html")), key(&url("/a")));
         assert_eq!(key(&url("/a/")), key(&url("/a")));

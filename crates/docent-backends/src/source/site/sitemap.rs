@@ -1,23 +1,23 @@
 //! Sitemaps: lists of pages, and lists of such lists.
 //!
-//! Invariant: read entry by entry; however long it is, no more is held than one entry.
+//! Invariant: entries are read one by one; memory holds only one of them, however long the sitemap is.
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use time::{Date, Month, OffsetDateTime, Time, UtcOffset};
 
-/// One line of a sitemap.
+/// One entry of a sitemap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// The address, as it stands there.
+    /// The address, verbatim.
     pub address: String,
-    /// When it last changed, as it stands there.
+    /// When it last changed, verbatim.
     pub changed: Option<String>,
     /// Whether it is another sitemap rather than a page.
     pub is_sitemap: bool,
 }
 
-/// Reads a sitemap and hands on its entries until `take` has enough. What is no sitemap has none.
+/// Reads a sitemap and calls `take` with each entry until it returns `false`. Anything else has no entries.
 pub fn read(text: &[u8], mut take: impl FnMut(Entry) -> bool) {
     let mut reader = Reader::from_reader(text);
     reader.config_mut().check_end_names = false;
@@ -27,7 +27,7 @@ pub fn read(text: &[u8], mut take: impl FnMut(Entry) -> bool) {
     loop {
         match reader.read_event() {
             Ok(Event::Start(start)) => {
-                // Real ones are three deep; a trap may be deeper than the stack is worth.
+                // Real sitemaps are three levels deep; ignore deeper nesting, which may be an attack.
                 if path.len() < 32 {
                     path.push(start.name().as_ref().to_vec());
                 }
@@ -72,7 +72,7 @@ pub fn read(text: &[u8], mut take: impl FnMut(Entry) -> bool) {
     }
 }
 
-/// A date of a sitemap as HTTP writes it, for `If-Modified-Since`.
+/// Converts a date of a sitemap to the HTTP format, for `If-Modified-Since`.
 pub fn http_date(w3c: &str) -> Option<String> {
     let number = |range: std::ops::Range<usize>| w3c.get(range)?.parse::<u16>().ok();
     let month = Month::try_from(u8::try_from(number(5..7)?).ok()?).ok()?;
@@ -87,7 +87,7 @@ pub fn http_date(w3c: &str) -> Option<String> {
     Some(written(moment))
 }
 
-/// `Z`, nothing, or `+02:00` at the end.
+/// The UTC offset at the end: `Z`, nothing, or `+02:00`.
 fn offset(w3c: &str) -> Option<UtcOffset> {
     let Some(at) = w3c.get(11..)?.rfind(['+', '-']).map(|at| at + 11) else { return Some(UtcOffset::UTC) };
     let hours: i8 = w3c.get(at + 1..at + 3)?.parse().ok()?;
@@ -115,18 +115,18 @@ mod tests {
 
     use super::*;
 
-    /// Pieces that mean something in a sitemap, in any order.
+    /// Parts of sitemap syntax, in any order.
     const PIECES: &str = "(<urlset>|<url>|</url>|<loc>|</loc>|<sitemap>|</sitemap>|<!\\[CDATA\\[|\\]\\]>|<!--|-->|&amp;|&#6;|&x;|<\\?|\\?>|<a b='|'/>|[<>&a-zé/ ]{0,8}){0,40}";
 
     proptest! {
         #[test]
-        fn anything_is_read_to_its_end(text in PIECES, bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn reading_terminates_on_any_input(text in PIECES, bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
             let whole = [text.as_bytes(), &bytes].concat();
             read(&whole, |entry| !entry.address.is_empty());
         }
 
         #[test]
-        fn any_date_is_one_or_none(text in "[0-9T:Z.+éa-]{0,30}|[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.+-]{0,14})?") {
+        fn http_date_accepts_any_text(text in "[0-9T:Z.+éa-]{0,30}|[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.+-]{0,14})?") {
             if let Some(date) = http_date(&text) {
                 prop_assert!(date.ends_with(" GMT"), "{date}");
             }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_sitemaps_are_told_apart_and_pictures_left_out() {
+    fn pages_and_sitemaps_are_distinguished_and_images_are_ignored() {
         let pages = "<?xml version='1.0'?><urlset xmlns:image='i'><url><loc> https://x.org/a?b=1&amp;c=2 </loc>\
                      <lastmod>2024-05-01</lastmod><image:image><image:loc>https://x.org/a.png</image:loc></image:image>\
                      </url><url><loc><![CDATA[https://x.org/b]]></loc></url></urlset>";
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_stops_when_enough_was_found() {
+    fn reading_stops_when_take_returns_false() {
         let endless = "<urlset>".to_owned() + &"<url><loc>https://x.org/a</loc></url>".repeat(100_000);
         let mut count = 0;
         read(endless.as_bytes(), |_| {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_written_as_http_has_them() {
+    fn dates_are_converted_to_the_http_format() {
         let check = |w3c: &str, http: Option<&str>| assert_eq!(http_date(w3c).as_deref(), http, "{w3c}");
         check("2024-05-01", Some("Wed, 01 May 2024 00:00:00 GMT"));
         check("2024-05-01T12:30:15Z", Some("Wed, 01 May 2024 12:30:15 GMT"));

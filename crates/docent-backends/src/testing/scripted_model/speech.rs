@@ -1,6 +1,6 @@
-//! Replies in OpenAI's format, streamed as events or whole, as the request asks.
+//! Writes replies in OpenAI's format, streamed as events or complete, depending on the request.
 //!
-//! Invariant: what is streamed and what is sent whole say the same.
+//! Invariant: a streamed and a complete reply have the same content.
 
 use std::io;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::net::TcpStream;
 use super::Reply;
 use crate::testing::http;
 
-/// Characters of text or arguments in one event.
+/// Characters of text or arguments per event.
 const PIECE: usize = 8;
 
-/// Plays one reply to the end, or to where it breaks off.
+/// Sends one reply to its end, or to where it breaks off.
 pub(super) async fn perform(connection: &mut TcpStream, reply: Reply, request: &Value) -> io::Result<()> {
     let streamed = request["stream"] == true;
     let kind = if streamed { "text/event-stream" } else { "application/json" };
@@ -72,7 +72,7 @@ pub(super) async fn perform(connection: &mut TcpStream, reply: Reply, request: &
     }
 }
 
-/// An error in OpenAI's form.
+/// An error in OpenAI's format.
 pub(super) fn error_body(code: u16) -> String {
     let error = json!({"message": format!("Scripted error {code}."), "type": "scripted", "param": null, "code": null});
     json!({"error": error}).to_string()
@@ -112,7 +112,7 @@ async fn finish(connection: &mut TcpStream, message: Message, request: &Value) -
     end(connection, message.finish_reason(), wanted.then(|| usage(&message, request))).await
 }
 
-/// As much of an answer as has no end.
+/// Sends an incomplete response.
 async fn break_off(connection: &mut TcpStream, text: String, request: &Value) -> io::Result<()> {
     if request["stream"] == true {
         http::begin_chunks(connection, "text/event-stream").await?;
@@ -131,7 +131,7 @@ async fn say(connection: &mut TcpStream, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The names first, then the arguments of all calls by turns, piece by piece.
+/// Sends the names first, then pieces of the arguments of all calls in turn.
 async fn call_tools(
     connection: &mut TcpStream,
     calls: &[(String, String)],
@@ -197,7 +197,7 @@ fn whole(message: &Message, request: &Value) -> String {
     .to_string()
 }
 
-/// A word is a token here.
+/// Counts one token per word.
 fn usage(message: &Message, request: &Value) -> Value {
     let words = |text: &str| text.split_whitespace().count();
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -206,7 +206,7 @@ fn usage(message: &Message, request: &Value) -> Value {
     json!({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion})
 }
 
-/// Unique in a conversation: it has grown by the next call.
+/// Unique within a conversation, because it grows with every call.
 fn call_id(request: &Value, index: usize) -> String {
     format!("scripted-{}-{index}", request["messages"].as_array().map_or(0, Vec::len))
 }

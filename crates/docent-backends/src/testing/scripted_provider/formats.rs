@@ -1,7 +1,7 @@
-//! The published formats of the four calls: what a request may hold, what an answer looks like.
+//! The published formats of the four calls: fields of requests and responses.
 //!
-//! Sources: Cohere's API reference, `POST /v2/embed` and `POST /v2/rerank`; OpenAI's, `POST
-//! /v1/embeddings`; Ollama's `POST /api/embed`.
+//! Sources: Cohere's API reference, `POST /v2/embed` and `POST /v2/rerank`; OpenAI's, `POST /v1/embeddings`;
+//! Ollama's `POST /api/embed`.
 //!
 //! Invariant: a field that is not in the reference is a violation, and so is a missing one.
 
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::Act;
 
-/// A status to refuse with, and what was wrong.
+/// The status to respond with, and what was wrong.
 type Violation = (u16, String);
 
-/// Holds a request against the format of its path.
+/// Validates a request against the format of its path.
 pub(super) fn check(path: &str, headers: &BTreeMap<String, String>, body: &Value) -> Result<(), Violation> {
     let bad = |what: &str| Err((400, format!("{path}: {what}")));
     if headers.get("content-type").map(String::as_str) != Some("application/json") {
@@ -24,7 +24,7 @@ pub(super) fn check(path: &str, headers: &BTreeMap<String, String>, body: &Value
     if path != "/api/embed" && !authorized {
         return Err((401, format!("{path}: no bearer token")));
     }
-    let Some(fields) = body.as_object() else { return bad("the body is no object") };
+    let Some(fields) = body.as_object() else { return bad("the body is not an object") };
     let (required, optional): (&[&str], &[&str]) = match path {
         "/v2/embed" => (
             &["model", "texts", "input_type", "embedding_types"],
@@ -33,17 +33,17 @@ pub(super) fn check(path: &str, headers: &BTreeMap<String, String>, body: &Value
         "/v2/rerank" => (&["model", "query", "documents"], &["top_n", "max_tokens_per_doc", "priority"]),
         "/v1/embeddings" => (&["model", "input"], &["encoding_format", "dimensions", "user"]),
         "/api/embed" => (&["model", "input"], &["truncate", "dimensions", "keep_alive", "options"]),
-        _ => return Err((404, format!("{path}: there is no such path"))),
+        _ => return Err((404, format!("{path}: no such path"))),
     };
     if let Some(missing) = required.iter().find(|name| !fields.contains_key(**name)) {
         return bad(&format!("{missing} is missing"));
     }
     let known: HashSet<&str> = required.iter().chain(optional).copied().collect();
     if let Some(unknown) = fields.keys().find(|name| !known.contains(name.as_str())) {
-        return bad(&format!("{unknown} is not known"));
+        return bad(&format!("unknown field {unknown}"));
     }
     if body["model"].as_str().is_none_or(str::is_empty) {
-        return bad("model is no name");
+        return bad("model is not a name");
     }
     let (list, most) = match path {
         "/v2/embed" => ("texts", 96),
@@ -51,18 +51,20 @@ pub(super) fn check(path: &str, headers: &BTreeMap<String, String>, body: &Value
         "/v1/embeddings" => ("input", 2048),
         _ => ("input", usize::MAX),
     };
-    let Some(texts) = strings(&body[list]) else { return bad(&format!("{list} is no list of strings")) };
+    let Some(texts) = strings(&body[list]) else { return bad(&format!("{list} is not a list of strings")) };
     if texts.is_empty() || texts.len() > most || texts.iter().any(|text| text.is_empty()) {
-        return bad(&format!("{list} must have 1 to {most} texts with words"));
+        return bad(&format!("{list} must contain 1 to {most} non-empty texts"));
     }
     match path {
         "/v2/embed" => check_cohere(body).or_else(|what| bad(&what)),
         "/v2/rerank" if body["query"].as_str().is_none_or(str::is_empty) => bad("query is empty"),
         "/v2/rerank" if !is_absent_or(&body["top_n"], |value| value.as_u64().is_some_and(|n| n > 0)) => {
-            bad("top_n is no number above 0")
+            bad("top_n is not a positive number")
         }
         "/v1/embeddings" => check_openai(body, &texts).or_else(|what| bad(&what)),
-        "/api/embed" if !is_absent_or(&body["truncate"], Value::is_boolean) => bad("truncate is no boolean"),
+        "/api/embed" if !is_absent_or(&body["truncate"], Value::is_boolean) => {
+            bad("truncate is not a boolean")
+        }
         _ => Ok(()),
     }
 }
@@ -79,7 +81,7 @@ fn check_cohere(body: &Value) -> Result<(), String> {
     let kinds = strings(&body["embedding_types"]).unwrap_or_default();
     let known = ["float", "int8", "uint8", "binary", "ubinary", "base64"];
     if kinds.is_empty() || kinds.iter().any(|kind| !known.contains(kind)) {
-        return Err("embedding_types holds what is no type".to_owned());
+        return Err("embedding_types contains an unknown type".to_owned());
     }
     match (&body["output_dimension"], body["model"].as_str().unwrap_or_default()) {
         (Value::Null, _) => Ok(()),
@@ -96,7 +98,7 @@ fn check_openai(body: &Value, texts: &[&str]) -> Result<(), String> {
         return Err("encoding_format must be float or base64".to_owned());
     }
     if !is_absent_or(&body["dimensions"], |value| value.as_u64().is_some_and(|width| width > 0)) {
-        return Err("dimensions is no number above 0".to_owned());
+        return Err("dimensions is not a positive number".to_owned());
     }
     if !body["dimensions"].is_null() && body["model"] == "text-embedding-ada-002" {
         return Err("this model does not support specifying dimensions".to_owned());
@@ -120,7 +122,7 @@ fn strings(value: &Value) -> Option<Vec<&str>> {
     value.as_array()?.iter().map(Value::as_str).collect()
 }
 
-/// The answer to a sound request.
+/// The response to a valid request.
 pub(super) fn answer(path: &str, body: &Value, width: usize, act: &Act) -> Value {
     if path == "/v2/rerank" {
         return ranking(body, act);
@@ -147,7 +149,7 @@ pub(super) fn answer(path: &str, body: &Value, width: usize, act: &Act) -> Value
             "meta": {"api_version": {"version": "2"}, "billed_units": {"input_tokens": 1}},
         }),
         "/v1/embeddings" => {
-            // The order is not promised; `index` says which text is meant.
+            // The order is not guaranteed; `index` identifies the text.
             let entries = vectors.into_iter().enumerate().rev();
             let entry = |(index, vector)| json!({"object": "embedding", "index": index, "embedding": vector});
             let data: Vec<Value> = entries.map(entry).collect();
@@ -160,7 +162,8 @@ pub(super) fn answer(path: &str, body: &Value, width: usize, act: &Act) -> Value
     }
 }
 
-/// A vector that two texts share as far as they share words. It is not of unit length.
+/// A vector derived from the words of a text: texts that share words have similar vectors. It is not of unit
+/// length.
 pub(super) fn vector(text: &str, width: usize) -> Vec<f32> {
     let mut vector = vec![0f32; width.max(1)];
     vector[0] = 0.1;
@@ -177,7 +180,7 @@ fn words(text: &str) -> Vec<String> {
     cut.map(str::to_lowercase).collect()
 }
 
-/// Best first, as Cohere does; the score is the share of the query's words.
+/// Best first, as Cohere does; the score is the fraction of the query's words that occur in the document.
 fn ranking(body: &Value, act: &Act) -> Value {
     let query: HashSet<String> = words(body["query"].as_str().unwrap_or_default()).into_iter().collect();
     let score = |document: &str| match act {

@@ -1,4 +1,4 @@
-//! One collection: its points, their vectors and payloads, and what is known of its fields.
+//! One collection: its points with vectors and payloads, and its payload indexes.
 //!
 //! Invariant: a point is replaced as a whole; nothing of an older version survives an upsert.
 
@@ -12,10 +12,10 @@ use qdrant_client::qdrant::{
 use tonic::Status;
 
 use super::config::Config;
+use super::errors;
 use super::filter::{Filter, Subject};
 use super::id::Id;
 use super::payload::{self, Path, Payload};
-use super::refusal;
 use super::vectors::{self, Named, Space};
 
 pub(super) struct Collection {
@@ -37,7 +37,7 @@ impl Point {
     }
 }
 
-/// Points that were read from the wire and have the right widths, but maybe unknown names.
+/// Points that were decoded and have the right widths, but may use unknown vector names.
 pub(super) struct Upsert {
     points: Vec<(Id, Point)>,
     only_update: Filter,
@@ -56,7 +56,7 @@ impl Collection {
         })
     }
 
-    /// The points that pass, in the order of their ids.
+    /// The points that match, in the order of their ids.
     pub(super) fn passing<'a>(&'a self, filter: &'a Filter) -> impl Iterator<Item = (Id, &'a Point)> {
         self.points
             .iter()
@@ -64,7 +64,7 @@ impl Collection {
             .filter(|(id, point)| filter.lets_through(point.as_subject(*id)))
     }
 
-    /// What the real server checks before it writes anything to its log: also without `wait`.
+    /// The checks that the real server makes before it writes to its log, and therefore also without `wait`.
     pub(super) fn read_upsert(
         &self,
         sent: Vec<PointStruct>,
@@ -78,7 +78,7 @@ impl Collection {
             points.push((Id::read(point.id)?, Point { payload, vectors, version: 0 }));
         }
         if points.is_empty() {
-            return Err(refusal::bad_request("Empty update request"));
+            return Err(errors::bad_request("Empty update request"));
         }
         for (name, vector) in points.iter().flat_map(|(_, point)| &point.vectors) {
             if let (Some(Space::Dense { width, .. }), vectors::Vector::Dense(data)) =
@@ -86,8 +86,8 @@ impl Collection {
                 && data.len() != width
             {
                 return Err(match name.as_str() {
-                    "" => refusal::wrong_width(width, data.len()),
-                    name => refusal::wrong_named_width(width, data.len(), name),
+                    "" => errors::wrong_width(width, data.len()),
+                    name => errors::wrong_named_width(width, data.len(), name),
                 });
             }
         }
@@ -95,7 +95,7 @@ impl Collection {
         Ok(Upsert { points, only_update: self.filter(only_update)?, mode })
     }
 
-    /// Writes point after point until one cannot live here; those before it stay.
+    /// Writes the points one by one until one is invalid; those before it are kept.
     pub(super) fn upsert(&mut self, upsert: Upsert, version: u64) -> Result<(), Status> {
         for (id, mut point) in upsert.points {
             let goes_in = match (self.points.get(&id), upsert.mode) {
@@ -107,7 +107,7 @@ impl Collection {
                 continue;
             }
             for (name, vector) in std::mem::take(&mut point.vectors) {
-                let space = self.config.space(&name).ok_or_else(|| refusal::no_vector_name(&name))?;
+                let space = self.config.space(&name).ok_or_else(|| errors::no_vector_name(&name))?;
                 space.check(&vector)?;
                 point.vectors.insert(name, space.settle(vector));
             }
@@ -117,11 +117,11 @@ impl Collection {
         Ok(())
     }
 
-    /// The ids a selector means: listed ones whether they exist or not.
+    /// The ids that a selector refers to; listed ids are returned whether they exist or not.
     pub(super) fn select(&self, selector: PointsSelector) -> Result<Vec<Id>, Status> {
         match selector.points_selector_one_of {
             Some(PointsSelectorOneOf::Points(list)) if list.ids.is_empty() => {
-                Err(refusal::bad_request("Empty update request"))
+                Err(errors::bad_request("Empty update request"))
             }
             Some(PointsSelectorOneOf::Points(list)) => Id::read_all(list.ids),
             Some(PointsSelectorOneOf::Filter(filter)) => {
@@ -132,7 +132,7 @@ impl Collection {
         }
     }
 
-    /// Changes the payload of every one of these points; a missing one is an error at its turn.
+    /// Changes the payload of each of these points; fails at the first one that is missing.
     pub(super) fn change_payload(
         &mut self,
         ids: &[Id],
@@ -140,14 +140,14 @@ impl Collection {
         change: impl Fn(&mut Payload),
     ) -> Result<(), Status> {
         for id in ids {
-            let point = self.points.get_mut(id).ok_or_else(|| refusal::no_point(*id))?;
+            let point = self.points.get_mut(id).ok_or_else(|| errors::no_point(*id))?;
             change(&mut point.payload);
             point.version = version;
         }
         Ok(())
     }
 
-    /// The values of a field, one by one, with every point counted once for each.
+    /// The values of a field, per matching point, with arrays flattened.
     pub(super) fn values_of<'a>(
         &'a self,
         path: &'a Path,
@@ -162,7 +162,7 @@ impl Collection {
         })
     }
 
-    /// Refuses vector names that are asked for and not configured.
+    /// Renders a point; rejects vector names that are not configured.
     pub(super) fn show(&self, shown: &Shown, id: Id, point: &Point) -> Result<RetrievedPoint, Status> {
         Ok(RetrievedPoint {
             id: Some(PointId::from(id)),
@@ -173,19 +173,19 @@ impl Collection {
     }
 }
 
-/// Which parts of a point are sent back.
+/// The parts of a point to return.
 pub(super) struct Shown {
     pub(super) payload: payload::Shown,
     pub(super) vectors: vectors::Shown,
 }
 
 impl Shown {
-    /// The selector of vectors, once its names are known to exist.
+    /// The vector selector, after checking that its names exist.
     pub(super) fn vectors(&self, config: &Config) -> Result<&vectors::Shown, Status> {
         if let vectors::Shown::Only(names) = &self.vectors
             && let Some(unknown) = names.iter().find(|name| config.space(name).is_none())
         {
-            return Err(refusal::no_vector_name(unknown));
+            return Err(errors::no_vector_name(unknown));
         }
         Ok(&self.vectors)
     }

@@ -18,17 +18,17 @@ use qdrant_client::qdrant::{
 use tonic::{Code, Request};
 
 use super::collection::Collection;
+use super::dispatch::Answer;
 use super::service::Service;
-use super::stage::Answer;
 use super::vectors::Vector;
 
-/// The only peer there is.
+/// The id of the only peer.
 const PEER: u64 = 1;
 
 #[tonic::async_trait]
 impl Qdrant for Service {
     async fn health_check(&self, request: Request<HealthCheckRequest>) -> Answer<HealthCheckReply> {
-        self.play("Qdrant/HealthCheck", request, |_, _| {
+        self.handle("Qdrant/HealthCheck", request, |_, _| {
             Ok(HealthCheckReply {
                 title: "qdrant - vector search engine".to_owned(),
                 version: "1.19.0".to_owned(),
@@ -42,7 +42,7 @@ impl Qdrant for Service {
 #[tonic::async_trait]
 impl Collections for Service {
     async fn get(&self, request: Request<GetCollectionInfoRequest>) -> Answer<GetCollectionInfoResponse> {
-        self.play("Collections/Get", request, |store, request| {
+        self.handle("Collections/Get", request, |store, request| {
             let info = describe(store.collection(&request.collection_name)?);
             Ok(GetCollectionInfoResponse { result: Some(info), time: 0.0 })
         })
@@ -50,7 +50,7 @@ impl Collections for Service {
     }
 
     async fn list(&self, request: Request<ListCollectionsRequest>) -> Answer<ListCollectionsResponse> {
-        self.play("Collections/List", request, |store, _| {
+        self.handle("Collections/List", request, |store, _| {
             let names = store.collections.keys().cloned();
             let collections = names.map(|name| CollectionDescription { name }).collect();
             Ok(ListCollectionsResponse { collections, time: 0.0 })
@@ -59,7 +59,7 @@ impl Collections for Service {
     }
 
     async fn create(&self, request: Request<CreateCollection>) -> Answer<CollectionOperationResponse> {
-        self.play("Collections/Create", request, |store, request| {
+        self.handle("Collections/Create", request, |store, request| {
             store.create(request)?;
             Ok(CollectionOperationResponse { result: true, time: 0.0 })
         })
@@ -67,7 +67,7 @@ impl Collections for Service {
     }
 
     async fn update(&self, request: Request<UpdateCollection>) -> Answer<CollectionOperationResponse> {
-        self.play("Collections/Update", request, |store, request| {
+        self.handle("Collections/Update", request, |store, request| {
             store.collection_mut(&request.collection_name.clone())?.config.update(request)?;
             Ok(CollectionOperationResponse { result: true, time: 0.0 })
         })
@@ -75,7 +75,7 @@ impl Collections for Service {
     }
 
     async fn delete(&self, request: Request<DeleteCollection>) -> Answer<CollectionOperationResponse> {
-        self.play("Collections/Delete", request, |store, request| {
+        self.handle("Collections/Delete", request, |store, request| {
             let result = store.delete(&request.collection_name);
             Ok(CollectionOperationResponse { result, time: 0.0 })
         })
@@ -83,7 +83,7 @@ impl Collections for Service {
     }
 
     async fn update_aliases(&self, request: Request<ChangeAliases>) -> Answer<CollectionOperationResponse> {
-        self.play("Collections/UpdateAliases", request, |store, request| {
+        self.handle("Collections/UpdateAliases", request, |store, request| {
             store.change_aliases(request.actions)?;
             Ok(CollectionOperationResponse { result: true, time: 0.0 })
         })
@@ -94,7 +94,7 @@ impl Collections for Service {
         &self,
         request: Request<ListCollectionAliasesRequest>,
     ) -> Answer<ListAliasesResponse> {
-        self.play("Collections/ListCollectionAliases", request, |store, request| {
+        self.handle("Collections/ListCollectionAliases", request, |store, request| {
             let aliases = store
                 .aliases
                 .iter()
@@ -107,7 +107,7 @@ impl Collections for Service {
     }
 
     async fn list_aliases(&self, request: Request<ListAliasesRequest>) -> Answer<ListAliasesResponse> {
-        self.play("Collections/ListAliases", request, |store, _| {
+        self.handle("Collections/ListAliases", request, |store, _| {
             let aliases = store.aliases.iter().map(describe_alias).collect();
             Ok(ListAliasesResponse { aliases, time: 0.0 })
         })
@@ -118,7 +118,7 @@ impl Collections for Service {
         &self,
         request: Request<CollectionExistsRequest>,
     ) -> Answer<CollectionExistsResponse> {
-        self.play("Collections/CollectionExists", request, |store, request| {
+        self.handle("Collections/CollectionExists", request, |store, request| {
             let exists = match store.collection(&request.collection_name) {
                 Ok(_) => true,
                 Err(refusal) if refusal.code() == Code::NotFound => false,
@@ -133,10 +133,10 @@ impl Collections for Service {
         &self,
         request: Request<CollectionClusterInfoRequest>,
     ) -> Answer<CollectionClusterInfoResponse> {
-        self.play("Collections/CollectionClusterInfo", request, |store, request| {
+        self.handle("Collections/CollectionClusterInfo", request, |store, request| {
             let collection = store.collection(&request.collection_name)?;
             let shards = collection.config.shards();
-            // Points are not really spread: the first shard is said to have them all.
+            // Points are not really distributed: the first shard reports all of them.
             let local_shards = (0..shards).map(|shard_id| LocalShardInfo {
                 shard_id,
                 points_count: if shard_id == 0 { collection.points.len() as u64 } else { 0 },
@@ -183,8 +183,8 @@ fn describe_alias((alias, collection): (&String, &String)) -> AliasDescription {
     AliasDescription { alias_name: alias.clone(), collection_name: collection.clone() }
 }
 
-/// Always green: there is no optimizer to wait for. Dense vectors are said to be not indexed, as
-/// they are in a collection below the indexing threshold; sparse ones are indexed at once.
+/// Always green: there is no optimizer to wait for. Dense vectors are reported as not indexed, as in a
+/// collection below the indexing threshold; sparse ones are indexed at once.
 fn describe(collection: &Collection) -> CollectionInfo {
     let vectors = collection.points.values().flat_map(|point| point.vectors.values());
     let sparse = vectors.filter(|vector| matches!(vector, Vector::Sparse(entries) if !entries.is_empty()));

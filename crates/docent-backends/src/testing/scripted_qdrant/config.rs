@@ -1,7 +1,6 @@
-//! How a collection was configured, with the real server's defaults filled in.
+//! The configuration of a collection, with the real server's defaults filled in.
 //!
-//! Invariant: what a client is told about a collection is what it asked for or the default; the
-//! spaces of its vectors never change.
+//! Invariant: clients see the values they set, or the defaults; the vector spaces never change.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +12,8 @@ use qdrant_client::qdrant::{
 };
 use tonic::Status;
 
+use super::errors;
 use super::payload;
-use super::refusal;
 use super::vectors::Space;
 
 pub(super) struct Config {
@@ -22,7 +21,7 @@ pub(super) struct Config {
     spaces: BTreeMap<String, Space>,
 }
 
-/// Takes each named field of a change, where the change has one.
+/// Overwrites each listed field that the change sets.
 macro_rules! take_over {
     ($into:expr, $change:expr, $($field:ident),+) => {
         $(if let Some(value) = $change.$field { $into.$field = Some(value); })+
@@ -33,7 +32,7 @@ impl Config {
     #[allow(deprecated, reason = "the real server reports the deprecated fields too")]
     pub(super) fn read(sent: CreateCollection) -> Result<Self, Status> {
         let at_least_one = |field: &str, value: Option<u32>| match value {
-            Some(0) => Err(refusal::invalid_body(field, "value 0 invalid, must be 1 or larger")),
+            Some(0) => Err(errors::invalid_body(field, "value 0 invalid, must be 1 or larger")),
             value => Ok(value.unwrap_or(1)),
         };
         let vectors = sent
@@ -105,7 +104,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Changes what the client gave; the spaces of the vectors stay as they are.
+    /// Applies the values that the client gave; the vector spaces stay unchanged.
     #[allow(deprecated, reason = "the real server reports the deprecated fields too")]
     pub(super) fn update(&mut self, sent: UpdateCollection) -> Result<(), Status> {
         self.tune(sent.optimizers_config, sent.hnsw_config);
@@ -144,7 +143,7 @@ impl Config {
         Ok(())
     }
 
-    #[allow(deprecated, reason = "the real server takes the deprecated fields too")]
+    #[allow(deprecated, reason = "the real server accepts the deprecated fields too")]
     fn tune(&mut self, optimizers: Option<OptimizersConfigDiff>, hnsw: Option<HnswConfigDiff>) {
         if let (Some(into), Some(change)) = (&mut self.shown.optimizer_config, optimizers) {
             take_over!(
@@ -185,7 +184,7 @@ impl Config {
         self.shown.params.as_ref().map_or(1, |params| params.shard_number)
     }
 
-    /// The space of the vector of this name; the unnamed one has the empty name.
+    /// The space of the vector with this name; the unnamed one has an empty name.
     pub(super) fn space(&self, name: &str) -> Option<Space> {
         self.spaces.get(name).copied()
     }
@@ -193,11 +192,11 @@ impl Config {
 
 fn dense_space(params: &VectorParams, field: &str) -> Result<Space, Status> {
     if params.multivector_config.is_some() {
-        return Err(refusal::not_played("multi-vectors"));
+        return Err(errors::unsupported("multi-vectors"));
     }
     if !(1..=65_536).contains(&params.size) {
         let what = format!("value {} invalid, must be from 1 to 65536", params.size);
-        return Err(refusal::invalid_body(field, what));
+        return Err(errors::invalid_body(field, what));
     }
     match Distance::try_from(params.distance) {
         Ok(Distance::UnknownDistance) => {

@@ -1,12 +1,12 @@
-//! Faults on demand: what goes wrong, in which calls, and when.
+//! Faults on demand: what fails, in which calls, and when.
 //!
-//! Invariant: a fault counts calls from the moment it was set, and only those it is meant for.
+//! Invariant: a fault counts calls from the moment it was set, and only those it applies to.
 
 use std::time::Duration;
 
 use tonic::{Code, Status};
 
-/// What goes wrong in a call.
+/// What fails in a call.
 #[derive(Debug, Clone)]
 pub enum Fault {
     /// `UNAVAILABLE`, as while a shard recovers. Nothing is applied.
@@ -19,32 +19,32 @@ pub enum Fault {
         /// Seconds for `retry-after`.
         retry_after: u32,
     },
-    /// `DEADLINE_EXCEEDED` for a call that is carried out all the same: the real server has written
-    /// an update to its log before it gives up waiting.
+    /// `DEADLINE_EXCEEDED` for a call that is applied nevertheless: the real server writes an update to its
+    /// log before it gives up waiting.
     Deadline,
-    /// Waits this long, then goes on as if nothing had been.
+    /// Waits this long, then continues normally.
     Slow(Duration),
-    /// Cuts the connection before anything is applied.
+    /// Closes the connection before anything is applied.
     CutBefore,
-    /// Carries the call out, then cuts the connection instead of answering.
+    /// Applies the call, then closes the connection instead of responding.
     CutAfter,
-    /// This status. Nothing is applied.
+    /// Fails with this status. Nothing is applied.
     Status(Code, String),
 }
 
-/// Which calls a fault hits, counted from the moment it was set.
+/// Which calls a fault applies to, counted from the moment it was set.
 #[derive(Debug, Clone, Copy)]
 pub enum When {
-    /// The next so many calls.
+    /// The next `n` calls.
     Next(usize),
-    /// Each call whose number is a multiple of this: every fifth.
+    /// Every `n`th call.
     Every(usize),
-    /// The call of this number, from one, and all after it.
+    /// The `n`th call, counted from one, and all calls after it.
     From(usize),
 }
 
 impl When {
-    /// Whether the call of this number, from one, is hit.
+    /// Whether the call with this number, counted from one, is hit.
     fn hits(self, number: usize) -> bool {
         match self {
             Self::Next(count) => number <= count,
@@ -54,7 +54,7 @@ impl When {
     }
 }
 
-/// A fault that was set, and how many of its calls there have been.
+/// A fault that was set, and the number of its calls so far.
 pub(super) struct Plan {
     rpc: String,
     when: When,
@@ -67,7 +67,7 @@ impl Plan {
         Self { rpc: rpc.to_owned(), when, fault, seen: 0 }
     }
 
-    /// Counts a call and says what goes wrong in it.
+    /// Counts a call and returns the fault that hits it, if any.
     pub(super) fn meet(&mut self, rpc: &str) -> Option<Fault> {
         if !means(&self.rpc, rpc) {
             return None;
@@ -77,13 +77,13 @@ impl Plan {
     }
 }
 
-/// `Upsert` means `Points/Upsert`; `Get` means both `Points/Get` and `Collections/Get`.
+/// `Upsert` matches `Points/Upsert`; `Get` matches both `Points/Get` and `Collections/Get`.
 pub(super) fn means(name: &str, rpc: &str) -> bool {
     rpc == name || rpc.split_once('/').is_some_and(|(_, method)| method == name)
 }
 
 impl Fault {
-    /// The answer in place of the real one, if this fault is one.
+    /// The error to respond with, if this fault is one.
     pub(super) fn status(&self) -> Option<Status> {
         Some(match self {
             Self::Unavailable => Status::unavailable("Shard temporarily unavailable: scripted"),

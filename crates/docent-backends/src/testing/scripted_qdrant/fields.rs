@@ -1,7 +1,7 @@
-//! Payload indexes and what is counted over them.
+//! Payload indexes, and facets computed over them.
 //!
-//! Invariant: an index changes no answer but three: a facet needs one, a text match is by words
-//! with one, and the collection's schema shows it.
+//! Invariant: an index affects only three things: a facet needs one, text matches by words with one, and the
+//! collection's schema shows it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,17 +16,17 @@ use tonic::Status;
 use uuid::Uuid;
 
 use super::collection::Collection;
+use super::errors;
 use super::filter::Filter;
 use super::payload::Path;
-use super::refusal;
 
-/// Makes an index; making it again is fine.
+/// Creates an index; creating it again is fine.
 pub(super) fn create_index(
     collection: &mut Collection,
     request: CreateFieldIndexCollection,
 ) -> Result<(), Status> {
     if request.field_name.is_empty() {
-        return Err(refusal::invalid_body("field_name", "value \"\" invalid, must be at least 1 characters"));
+        return Err(errors::invalid_body("field_name", "value \"\" invalid, must be at least 1 characters"));
     }
     Path::parse(&request.field_name)?;
     let sent = request.field_type.ok_or_else(|| Status::invalid_argument("cannot convert field_type"))?;
@@ -37,7 +37,7 @@ pub(super) fn create_index(
         && integer.lookup == Some(false)
         && integer.range == Some(false)
     {
-        return Err(refusal::invalid_body(
+        return Err(errors::invalid_body(
             "field_index_params.index_params",
             "the 'lookup' and 'range' capabilities can't be both disabled",
         ));
@@ -70,14 +70,14 @@ fn schema_type(field: FieldType, params: Option<&IndexParams>) -> (PayloadSchema
     }
 }
 
-/// Deleting what is not there is fine.
+/// Deletes an index; a missing one is fine.
 pub(super) fn delete_index(collection: &mut Collection, field: &str) -> Result<(), Status> {
     Path::parse(field)?;
     collection.schema.remove(field);
     Ok(())
 }
 
-/// Values in the order in which ties are broken.
+/// Values in the order used to break ties.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Counted {
     Keyword(String),
@@ -87,7 +87,7 @@ enum Counted {
 }
 
 impl Counted {
-    /// The value as this kind of index takes it up; none if it skips it.
+    /// The value as this kind of index stores it; nothing if the index skips it.
     fn read(kind: PayloadSchemaType, value: &Value) -> Option<Self> {
         match (kind, value) {
             (PayloadSchemaType::Keyword, Value::String(text)) => Some(Self::Keyword(text.clone())),
@@ -109,7 +109,7 @@ impl Counted {
     }
 }
 
-/// How many points have each value: the most frequent first, then by value.
+/// The number of points per value: the most frequent first, then by value.
 pub(super) fn facet(collection: &Collection, request: FacetCounts) -> Result<Vec<FacetHit>, Status> {
     let path = Path::parse(&request.key)?;
     let filter = collection.filter(request.filter)?;
@@ -117,7 +117,7 @@ pub(super) fn facet(collection: &Collection, request: FacetCounts) -> Result<Vec
     if limit == 0 {
         return Ok(Vec::new());
     }
-    let kind = facet_kind(collection, &request.key).ok_or_else(|| refusal::no_facet_index(&request.key))?;
+    let kind = facet_kind(collection, &request.key).ok_or_else(|| errors::no_facet_index(&request.key))?;
     let mut counts: BTreeMap<Counted, u64> = BTreeMap::new();
     for values in collection.values_of(&path, &filter) {
         let different: BTreeSet<_> =
@@ -132,7 +132,7 @@ pub(super) fn facet(collection: &Collection, request: FacetCounts) -> Result<Vec
     Ok(counts.into_iter().take(limit).map(hit).collect())
 }
 
-/// The kind of the index, if it is one that can count values.
+/// The kind of the index, if it can count values.
 fn facet_kind(collection: &Collection, key: &str) -> Option<PayloadSchemaType> {
     use PayloadSchemaType::{Bool, Integer, Keyword, Uuid};
     let info = collection.schema.get(key)?;
@@ -143,7 +143,7 @@ fn facet_kind(collection: &Collection, key: &str) -> Option<PayloadSchemaType> {
 }
 
 impl Collection {
-    /// The schema with the number of points that each index holds.
+    /// The schema with the number of points in each index.
     pub(super) fn described_schema(&self) -> HashMap<String, PayloadSchemaInfo> {
         let everything = Filter::default();
         let describe = |(field, info): (&String, &PayloadSchemaInfo)| {

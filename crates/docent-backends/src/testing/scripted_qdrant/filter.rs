@@ -1,7 +1,6 @@
-//! Filters: read once from the wire, then asked point by point.
+//! Filters: decoded once, then evaluated for each point.
 //!
-//! Invariant: a filter that could be read cannot fail; whatever is malformed or not played is
-//! refused while reading.
+//! Invariant: a decoded filter cannot fail; malformed and unsupported conditions are rejected while decoding.
 
 use qdrant_client::qdrant::condition::ConditionOneOf;
 use qdrant_client::qdrant::r#match::MatchValue;
@@ -14,12 +13,12 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tonic::Status;
 
+use super::errors;
 use super::id::Id;
 use super::payload::{Path, Payload};
-use super::refusal;
 use super::vectors::Named;
 
-/// What a filter looks at. An element of an array has neither id nor vectors.
+/// What a filter is evaluated on. An element of an array has neither an id nor vectors.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) id: Option<Id>,
@@ -59,13 +58,13 @@ enum Test {
 }
 
 impl Filter {
-    /// No filter lets everything through.
+    /// Decodes a filter; no filter matches everything.
     pub(super) fn read(sent: Option<Sent>, index: IndexOf<'_>) -> Result<Self, Status> {
         let Some(sent) = sent else { return Ok(Self::default()) };
         let min_should = match sent.min_should {
             None => None,
             Some(group) if group.min_count == 0 => {
-                return Err(refusal::invalid_body(
+                return Err(errors::invalid_body(
                     "filter.min_should.min_count",
                     "min_count must be greater than 0",
                 ));
@@ -91,7 +90,7 @@ impl Filter {
     }
 }
 
-/// Conditions that say nothing are skipped, as the real server skips them.
+/// Empty conditions are skipped, as by the real server.
 fn read_all(sent: Vec<SentCondition>, index: IndexOf<'_>) -> Result<Vec<Condition>, Status> {
     sent.into_iter()
         .filter_map(|condition| condition.condition_one_of)
@@ -108,17 +107,17 @@ fn read(sent: ConditionOneOf, index: IndexOf<'_>) -> Result<Condition, Status> {
         ConditionOneOf::HasVector(vector) => Condition::Vector(vector.has_vector),
         ConditionOneOf::Filter(filter) => Condition::Filter(Filter::read(Some(filter), index)?),
         ConditionOneOf::Nested(nested) => {
-            // Indexes are known by their whole key.
+            // Indexes are identified by their full key.
             let inner = |key: &str| index(&format!("{}[].{key}", nested.key.trim_end_matches("[]")));
             Condition::Nested(Path::parse(&nested.key)?.elements(), Filter::read(nested.filter, &inner)?)
         }
-        ConditionOneOf::Slice(_) => return Err(refusal::not_played("slice conditions")),
+        ConditionOneOf::Slice(_) => return Err(errors::unsupported("slice conditions")),
     })
 }
 
 fn read_field(sent: FieldCondition, index: IndexOf<'_>) -> Result<Condition, Status> {
     if sent.geo_bounding_box.is_some() || sent.geo_radius.is_some() || sent.geo_polygon.is_some() {
-        return Err(refusal::not_played("geo conditions"));
+        return Err(errors::unsupported("geo conditions"));
     }
     let mut tests = Vec::new();
     if let Some(wanted) = sent.r#match {
@@ -128,12 +127,12 @@ fn read_field(sent: FieldCondition, index: IndexOf<'_>) -> Result<Condition, Sta
                 Test::Words(words(&text).collect())
             }
             MatchValue::Phrase(_) | MatchValue::Substring(_) => {
-                return Err(refusal::not_played("phrase and substring matches"));
+                return Err(errors::unsupported("phrase and substring matches"));
             }
             value => Test::Match(value),
         });
     }
-    // A plain range hides a range of times, as it does in the real server.
+    // A numeric range takes precedence over a datetime range, as in the real server.
     match (sent.range, sent.datetime_range) {
         (Some(range), _) => tests.push(Test::Range(range)),
         (None, Some(range)) => tests.push(Test::Between(range)),
@@ -143,7 +142,7 @@ fn read_field(sent: FieldCondition, index: IndexOf<'_>) -> Result<Condition, Sta
     tests.extend(sent.is_empty.map(Test::Empty));
     tests.extend(sent.is_null.map(Test::Null));
     if tests.is_empty() {
-        return Err(refusal::invalid_body("filter.match", "At least one field condition must be specified"));
+        return Err(errors::invalid_body("filter.match", "At least one field condition must be specified"));
     }
     Ok(Condition::Field(Path::parse(&sent.key)?, tests))
 }
@@ -173,7 +172,7 @@ impl Condition {
 }
 
 impl Test {
-    /// Whether it holds where the field is not there at all.
+    /// Whether the condition holds if the field is missing.
     fn passes_missing(&self) -> bool {
         match self {
             Self::Count(bounds) => count_fits(bounds, 0),
@@ -202,7 +201,7 @@ impl Test {
                 null == *wanted
             }
             _ => match value {
-                // Any element is enough; an array inside an array is left alone.
+                // One matching element is enough; nested arrays are ignored.
                 Value::Array(values) => values.iter().any(|value| self.passes_one(value)),
                 value => self.passes_one(value),
             },
@@ -241,7 +240,7 @@ fn matches(wanted: &MatchValue, value: &Value) -> bool {
         (MatchValue::Keyword(wanted), Value::String(text)) => text == wanted,
         (MatchValue::Integer(wanted), Value::Number(number)) => number.as_i64() == Some(*wanted),
         (MatchValue::Boolean(wanted), Value::Bool(value)) => value == wanted,
-        // Without a text index the text is looked for as it stands, letter by letter.
+        // Without a text index, the text is matched as a substring.
         (MatchValue::Text(wanted), Value::String(text)) => text.contains(wanted.as_str()),
         (MatchValue::TextAny(wanted), Value::String(text)) => {
             wanted.split_whitespace().any(|word| text.contains(word))
@@ -276,7 +275,7 @@ fn count_fits(bounds: &ValuesCount, count: u64) -> bool {
         && bounds.gte.is_none_or(|bound| count >= bound)
 }
 
-/// As the default tokenizer of a text index cuts them.
+/// Splits words like the default tokenizer of a text index.
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }

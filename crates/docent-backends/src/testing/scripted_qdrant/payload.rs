@@ -1,6 +1,6 @@
-//! Payloads as Qdrant keeps them: JSON objects, addressed by paths such as `a.b[].c`.
+//! Payloads as Qdrant stores them: JSON objects, addressed by paths such as `a.b[].c`.
 //!
-//! Invariant: what was sent comes back unchanged, except that a value without a kind is null.
+//! Invariant: what was sent is returned unchanged, except that a value without a kind is null.
 
 use std::collections::HashMap;
 
@@ -53,7 +53,7 @@ fn value_to_wire(value: Value) -> Sent {
     Sent { kind: Some(kind) }
 }
 
-/// Puts new keys into a payload; null takes a key away.
+/// Merges new keys into a payload; null removes a key.
 pub(super) fn merge(into: &mut Payload, new: &Payload) {
     for (key, value) in new {
         if value.is_null() {
@@ -64,7 +64,7 @@ pub(super) fn merge(into: &mut Payload, new: &Payload) {
     }
 }
 
-/// Where values lie in a payload.
+/// A path in a payload.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Path(Vec<Step>);
 
@@ -111,7 +111,7 @@ impl Path {
         Ok(Self(steps))
     }
 
-    /// The same path, over the elements of the array that lies there.
+    /// The same path, applied to the elements of the array at the path.
     pub(super) fn elements(mut self) -> Self {
         if self.0.last() != Some(&Step::Every) {
             self.0.push(Step::Every);
@@ -119,7 +119,7 @@ impl Path {
         self
     }
 
-    /// Every value that lies here; an array counts as one unless the path ends in `[]`.
+    /// Every value at this path; an array counts as one value unless the path ends in `[]`.
     pub(super) fn values<'a>(&self, payload: &'a Payload) -> Vec<&'a Value> {
         let Some((Step::Key(first), rest)) = self.0.split_first() else { return Vec::new() };
         let mut found: Vec<&Value> = payload.get(first).into_iter().collect();
@@ -137,7 +137,7 @@ impl Path {
         found
     }
 
-    /// Merges into the object that lies here, and makes one if there is none.
+    /// Merges into the object at this path, creating it if necessary.
     pub(super) fn merge(&self, payload: &mut Payload, new: &Payload) {
         let Some((Step::Key(first), rest)) = self.0.split_first() else { return };
         merge_at(payload.entry(first.clone()).or_insert(Value::Null), rest, new);
@@ -187,7 +187,7 @@ fn array_in(value: &mut Value) -> &mut Vec<Value> {
     }
 }
 
-/// Which part of a payload is sent back.
+/// The part of a payload to return.
 pub(super) enum Shown {
     All,
     Nothing,
@@ -196,7 +196,7 @@ pub(super) enum Shown {
 }
 
 impl Shown {
-    /// Without a selector, what the call shows by default.
+    /// Decodes a selector; without one, `default` applies.
     pub(super) fn read(selector: Option<WithPayloadSelector>, default: Self) -> Result<Self, Status> {
         let paths = |fields: Vec<String>| -> Result<Vec<Path>, Status> {
             fields.iter().map(|field| Path::parse(field)).collect()

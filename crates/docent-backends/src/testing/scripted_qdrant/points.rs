@@ -1,7 +1,7 @@
 //! The service `Points`: writing, reading, counting, scrolling, querying.
 //!
-//! Invariant: every call follows an alias, and an update without `wait` is acknowledged even if it
-//! turns out to be impossible, unless the real server would have seen that beforehand.
+//! Invariant: every call follows aliases, and an update without `wait` is acknowledged even if it then fails,
+//! unless the real server would have detected the error beforehand.
 
 use qdrant_client::qdrant::points_server::Points;
 use qdrant_client::qdrant::{
@@ -19,17 +19,17 @@ use qdrant_client::qdrant::{
 use tonic::{Request, Status};
 
 use super::collection::Shown;
+use super::dispatch::Answer;
 use super::id::Id;
 use super::payload::{self, Path, Payload};
 use super::service::Service;
-use super::stage::Answer;
 use super::store::Store;
-use super::{fields, query, refusal, vectors};
+use super::{errors, fields, query, vectors};
 
 #[tonic::async_trait]
 impl Points for Service {
     async fn upsert(&self, request: Request<UpsertPoints>) -> Answer<PointsOperationResponse> {
-        self.play("Points/Upsert", request, |store, request| {
+        self.handle("Points/Upsert", request, |store, request| {
             let version = store.next_operation();
             let collection = store.collection_mut(&request.collection_name)?;
             let upsert =
@@ -40,7 +40,7 @@ impl Points for Service {
     }
 
     async fn delete(&self, request: Request<DeletePoints>) -> Answer<PointsOperationResponse> {
-        self.play("Points/Delete", request, |store, request| {
+        self.handle("Points/Delete", request, |store, request| {
             let version = store.next_operation();
             let missing = || Status::invalid_argument("PointSelector is missing");
             let selector = request.points.ok_or_else(missing)?;
@@ -54,7 +54,7 @@ impl Points for Service {
     }
 
     async fn get(&self, request: Request<GetPoints>) -> Answer<GetResponse> {
-        self.play("Points/Get", request, |store, request| {
+        self.handle("Points/Get", request, |store, request| {
             let shown = Shown {
                 payload: payload::Shown::read(request.with_payload, payload::Shown::Nothing)?,
                 vectors: vectors::Shown::read(request.with_vectors),
@@ -73,7 +73,7 @@ impl Points for Service {
     }
 
     async fn set_payload(&self, request: Request<SetPayloadPoints>) -> Answer<PointsOperationResponse> {
-        self.play("Points/SetPayload", request, |store, request| {
+        self.handle("Points/SetPayload", request, |store, request| {
             let key = request.key.as_deref().map(Path::parse).transpose()?;
             change_payload(store, request, |payload, new| match &key {
                 Some(key) => key.merge(payload, new),
@@ -84,14 +84,14 @@ impl Points for Service {
     }
 
     async fn overwrite_payload(&self, request: Request<SetPayloadPoints>) -> Answer<PointsOperationResponse> {
-        self.play("Points/OverwritePayload", request, |store, request| {
+        self.handle("Points/OverwritePayload", request, |store, request| {
             change_payload(store, request, |payload, new| payload.clone_from(new))
         })
         .await
     }
 
     async fn count(&self, request: Request<CountPoints>) -> Answer<CountResponse> {
-        self.play("Points/Count", request, |store, request| {
+        self.handle("Points/Count", request, |store, request| {
             let collection = store.collection(&request.collection_name)?;
             let count = collection.passing(&collection.filter(request.filter)?).count() as u64;
             Ok(CountResponse { result: Some(CountResult { count }), time: 0.0, usage: None })
@@ -100,14 +100,14 @@ impl Points for Service {
     }
 
     async fn scroll(&self, request: Request<ScrollPoints>) -> Answer<ScrollResponse> {
-        self.play("Points/Scroll", request, scroll).await
+        self.handle("Points/Scroll", request, scroll).await
     }
 
     async fn create_field_index(
         &self,
         request: Request<CreateFieldIndexCollection>,
     ) -> Answer<PointsOperationResponse> {
-        self.play("Points/CreateFieldIndex", request, |store, request| {
+        self.handle("Points/CreateFieldIndex", request, |store, request| {
             let version = store.next_operation();
             let wait = request.wait;
             fields::create_index(store.collection_mut(&request.collection_name.clone())?, request)?;
@@ -120,7 +120,7 @@ impl Points for Service {
         &self,
         request: Request<DeleteFieldIndexCollection>,
     ) -> Answer<PointsOperationResponse> {
-        self.play("Points/DeleteFieldIndex", request, |store, request| {
+        self.handle("Points/DeleteFieldIndex", request, |store, request| {
             let version = store.next_operation();
             fields::delete_index(store.collection_mut(&request.collection_name)?, &request.field_name)?;
             answer_update(version, request.wait, Ok(()))
@@ -129,7 +129,7 @@ impl Points for Service {
     }
 
     async fn facet(&self, request: Request<FacetCounts>) -> Answer<FacetResponse> {
-        self.play("Points/Facet", request, |store, request| {
+        self.handle("Points/Facet", request, |store, request| {
             let hits = fields::facet(store.collection(&request.collection_name.clone())?, request)?;
             Ok(FacetResponse { hits, time: 0.0, usage: None })
         })
@@ -137,7 +137,7 @@ impl Points for Service {
     }
 
     async fn query(&self, request: Request<QueryPoints>) -> Answer<QueryResponse> {
-        self.play("Points/Query", request, |store, request| {
+        self.handle("Points/Query", request, |store, request| {
             let result = query::run(store.collection(&request.collection_name.clone())?, request)?;
             Ok(QueryResponse { result, time: 0.0, usage: None })
         })
@@ -145,11 +145,11 @@ impl Points for Service {
     }
 
     async fn query_batch(&self, request: Request<QueryBatchPoints>) -> Answer<QueryBatchResponse> {
-        self.play("Points/QueryBatch", request, |store, request| {
-            // Only the name of the batch counts, but each query must have one that could be.
+        self.handle("Points/QueryBatch", request, |store, request| {
+            // Only the name of the batch is used, but each query must have a valid one.
             for (place, query) in request.query_points.iter().enumerate() {
                 let field = format!("query_points[{place}].collection_name");
-                refusal::check_name(&field, &query.collection_name)?;
+                errors::check_name(&field, &query.collection_name)?;
             }
             let collection = store.collection(&request.collection_name)?;
             let one = |query| Ok(BatchResult { result: query::run(collection, query)? });
@@ -250,7 +250,7 @@ impl Points for Service {
     }
 }
 
-/// Without `wait`, how it went is never told.
+/// Without `wait`, the outcome is not reported.
 fn answer_update(
     operation: u64,
     wait: Option<bool>,
@@ -283,11 +283,11 @@ fn change_payload(
 
 fn scroll(store: &mut Store, request: ScrollPoints) -> Result<ScrollResponse, Status> {
     let limit = match request.limit {
-        Some(0) => return Err(refusal::invalid_body("limit", "value 0 invalid, must be 1 or larger")),
+        Some(0) => return Err(errors::invalid_body("limit", "value 0 invalid, must be 1 or larger")),
         limit => limit.unwrap_or(10) as usize,
     };
     if request.order_by.is_some() {
-        return Err(refusal::not_played("order_by"));
+        return Err(errors::unsupported("order_by"));
     }
     let shown = Shown {
         payload: payload::Shown::read(request.with_payload, payload::Shown::All)?,

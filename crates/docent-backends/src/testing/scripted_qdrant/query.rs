@@ -1,7 +1,6 @@
-//! Queries: the nearest points by a dense or a sparse vector, or simply the next points.
+//! Queries: the nearest points by a dense or a sparse vector, or points by id.
 //!
-//! Invariant: results are exact; equal scores are in the order of ids, which the real server does
-//! not promise.
+//! Invariant: results are exact; equal scores are ordered by id, which the real server does not guarantee.
 
 use std::cmp::Ordering;
 
@@ -13,20 +12,20 @@ use tonic::Status;
 use super::collection::{Collection, Point, Shown};
 use super::id::Id;
 use super::vectors::{self, Space, Vector};
-use super::{payload, refusal};
+use super::{errors, payload};
 
 pub(super) fn run(collection: &Collection, query: QueryPoints) -> Result<Vec<ScoredPoint>, Status> {
     if query.limit == Some(0) {
-        return Err(refusal::invalid_body("limit", "value 0 invalid, must be 1 or larger"));
+        return Err(errors::invalid_body("limit", "value 0 invalid, must be 1 or larger"));
     }
     if !query.prefetch.is_empty() {
-        return Err(refusal::not_played("prefetch"));
+        return Err(errors::unsupported("prefetch"));
     }
     if query.lookup_from.is_some() {
-        return Err(refusal::not_played("lookup_from"));
+        return Err(errors::unsupported("lookup_from"));
     }
     if query.params.as_ref().is_some_and(|params| params.idf.is_some()) {
-        return Err(refusal::not_played("an IDF corpus"));
+        return Err(errors::unsupported("an IDF corpus"));
     }
     let filter = collection.filter(query.filter)?;
     let shown = Shown {
@@ -35,12 +34,12 @@ pub(super) fn run(collection: &Collection, query: QueryPoints) -> Result<Vec<Sco
     };
     let candidates = collection.passing(&filter);
     let ranked = match query.query {
-        // Without a query the points come in the order of their ids, all with the score 1.
+        // Without a query, points are returned by id, all with score 1.
         None => candidates.map(|(id, point)| Hit { score: 1.0, id, point }).collect(),
         Some(sent) => {
             let name = query.using.unwrap_or_default();
             let (asked, except) = asked_vector(collection, sent.variant, &name)?;
-            let space = collection.config.space(&name).ok_or_else(|| refusal::no_vector_name(&name))?;
+            let space = collection.config.space(&name).ok_or_else(|| errors::no_vector_name(&name))?;
             space.check(&asked)?;
             let candidates = candidates.filter(|(id, _)| Some(*id) != except);
             let mut hits = nearest(collection, &name, space, space.settle(asked), candidates);
@@ -88,7 +87,7 @@ impl Hit<'_> {
     }
 }
 
-/// The vector to look for, and the point it was taken from: that one is no result.
+/// The vector to search for, and the point it was taken from, which is excluded from the results.
 fn asked_vector(
     collection: &Collection,
     sent: Option<Variant>,
@@ -99,7 +98,7 @@ fn asked_vector(
         Some(Variant::Nearest(VectorInput { variant: None })) => {
             return Err(Status::invalid_argument("VectorInput variant is missing"));
         }
-        Some(_) => return Err(refusal::not_played("any query but nearest")),
+        Some(_) => return Err(errors::unsupported("any query but nearest")),
         None => return Err(Status::invalid_argument("Query variant is missing")),
     };
     match input {
@@ -109,12 +108,12 @@ fn asked_vector(
         }
         Input::Id(id) => {
             let id = Id::read(Some(id))?;
-            let point = collection.points.get(&id).ok_or_else(|| refusal::no_point(id))?;
-            let vector = point.vectors.get(name).ok_or_else(|| refusal::no_vector_on_point(name))?;
+            let point = collection.points.get(&id).ok_or_else(|| errors::no_point(id))?;
+            let vector = point.vectors.get(name).ok_or_else(|| errors::no_vector_on_point(name))?;
             Ok((vector.clone(), Some(id)))
         }
-        Input::MultiDense(_) => Err(refusal::not_played("multi-vectors")),
-        _ => Err(refusal::not_played("inference")),
+        Input::MultiDense(_) => Err(errors::unsupported("multi-vectors")),
+        _ => Err(errors::unsupported("inference")),
     }
 }
 
@@ -149,7 +148,7 @@ fn nearest<'a>(
     }
 }
 
-/// The sum over the indices both have; none if they share no index.
+/// The dot product over the indices that both have; nothing if they share none.
 fn dot(asked: &[(u32, f32)], stored: &[(u32, f32)]) -> Option<f32> {
     let shared = asked.iter().filter_map(|(index, weight)| {
         let at = stored.binary_search_by_key(index, |(index, _)| *index).ok()?;
@@ -158,8 +157,8 @@ fn dot(asked: &[(u32, f32)], stored: &[(u32, f32)]) -> Option<f32> {
     shared.fold(None, |sum, product| Some(sum.unwrap_or(0.0) + product))
 }
 
-/// Multiplies each weight by how rare its index is among the points that have this vector. All of
-/// them count, whatever the filter of the query; an empty vector does not.
+/// Multiplies each weight by how rare its index is among the points that have this vector. All of them count,
+/// regardless of the query's filter; an empty vector does not.
 fn weigh(collection: &Collection, name: &str, asked: &mut [(u32, f32)]) {
     let stored: Vec<_> = collection
         .points

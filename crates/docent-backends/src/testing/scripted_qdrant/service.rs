@@ -1,9 +1,9 @@
-//! What tonic serves: one value that plays all three services.
+//! The value that tonic serves, which implements all three services.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::stage::Stage;
+use super::dispatch::Stage;
 
 #[derive(Clone)]
 pub(super) struct Service(pub(super) Arc<Stage>);

@@ -1,5 +1,5 @@
-//! The real client against the scripted server, over the socket. Each test says what the real
-//! server does, as read in the sources of Qdrant 1.19.
+//! The real client against the scripted server, over a socket. Each test documents the real server's
+//! behavior, taken from the source code of Qdrant 1.19.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ mod filters;
 mod queries;
 mod faults;
 
-/// A server and the real client, ready to talk.
+/// Starts a server and connects the real client to it.
 async fn start() -> (ScriptedQdrant, Qdrant) {
     let server = ScriptedQdrant::start().await.unwrap();
     let client = connect(&server);
@@ -32,8 +32,8 @@ fn connect(server: &ScriptedQdrant) -> Qdrant {
     Qdrant::from_url(&server.url()).skip_compatibility_check().build().unwrap()
 }
 
-/// A server with the collection `book`: dense vectors of width 2 named `meaning`, compared by
-/// cosine, and sparse ones named `words`, in which rare indices count more.
+/// Starts a server with the collection `book`: dense vectors of width 2 named `meaning`, compared by cosine,
+/// and sparse ones named `words`, in which rare indices count more.
 async fn start_with_book() -> (ScriptedQdrant, Qdrant) {
     let (server, client) = start().await;
     client.create_collection(book("book")).await.unwrap();
@@ -48,7 +48,7 @@ fn book(name: &str) -> CreateCollectionBuilder {
     CreateCollectionBuilder::new(name).vectors_config(dense).sparse_vectors_config(sparse)
 }
 
-/// A point of `book`; empty vectors are left out.
+/// A point of `book`; empty vectors are omitted.
 fn page(id: impl Into<PointId>, meaning: &[f32], words: &[(u32, f32)], payload: Value) -> PointStruct {
     let mut vectors = HashMap::new();
     if !meaning.is_empty() {
@@ -67,7 +67,7 @@ fn page(id: impl Into<PointId>, meaning: &[f32], words: &[(u32, f32)], payload: 
 fn fields(payload: Value) -> HashMap<String, Sent> {
     match payload {
         Value::Object(fields) => super::payload::to_wire(fields),
-        other => panic!("no object: {other}"),
+        other => panic!("not an object: {other}"),
     }
 }
 
@@ -75,7 +75,7 @@ async fn put(client: &Qdrant, points: Vec<PointStruct>) {
     client.upsert_points(UpsertPointsBuilder::new("book", points).wait(true)).await.unwrap();
 }
 
-/// Ids as one reads them.
+/// Ids in readable form.
 fn name(id: &Option<PointId>) -> String {
     match id.as_ref().and_then(|id| id.point_id_options.as_ref()) {
         Some(PointIdOptions::Num(number)) => number.to_string(),
@@ -89,14 +89,14 @@ fn scores(hits: &[ScoredPoint]) -> Vec<(String, f32)> {
     hits.iter().map(|hit| (name(&hit.id), (hit.score * 1000.0).round() / 1000.0)).collect()
 }
 
-/// The status with which a call was refused.
+/// Checks the status with which a call was rejected.
 #[track_caller]
 fn refusal<T: std::fmt::Debug>(answer: Result<T, QdrantError>) -> Status {
     match answer {
         Err(QdrantError::ResponseError { status } | QdrantError::ResourceExhaustedError { status, .. }) => {
             status
         }
-        other => panic!("expected a refusal: {other:?}"),
+        other => panic!("expected an error: {other:?}"),
     }
 }
 

@@ -1,7 +1,7 @@
-//! Vectors: their old and new wire forms, the spaces they live in, and how alike two are.
+//! Vectors: their deprecated and current wire formats, their spaces, and their similarity.
 //!
-//! Invariant: a stored sparse vector is sorted by index and has every index once; a dense one in a
-//! cosine space has length one, unless it is all zeros.
+//! Invariant: a stored sparse vector is sorted by index and has every index once; a dense one in a cosine
+//! space has length one, unless it is all zeros.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use qdrant_client::qdrant::{
 };
 use tonic::Status;
 
-use super::refusal;
+use super::errors;
 
-/// Vectors of one point, by name; the unnamed one has the empty name.
+/// The vectors of one point by name; the unnamed one has an empty name.
 pub(super) type Named = BTreeMap<String, Vector>;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -25,14 +25,14 @@ pub(super) enum Vector {
     Sparse(Vec<(u32, f32)>),
 }
 
-/// What a collection says about one of its vectors.
+/// The configuration of one of a collection's vectors.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Space {
     Dense { width: usize, distance: Distance },
     Sparse { rare_counts_more: bool },
 }
 
-/// Reads the vectors of the point at this place of the request.
+/// Decodes the vectors of the point at this position of the request.
 pub(super) fn from_wire(sent: Option<Vectors>, place: usize) -> Result<Named, Status> {
     let sent = sent.ok_or_else(|| Status::invalid_argument("Expected some vectors"))?;
     match sent.vectors_options {
@@ -54,9 +54,9 @@ fn read(sent: Sent, field: &str) -> Result<Vector, Status> {
     match sent.vector {
         Some(vector::Vector::Dense(dense)) => dense_from(dense.data),
         Some(vector::Vector::Sparse(sparse)) => sparse_from(&sparse.indices, &sparse.values, field),
-        Some(vector::Vector::MultiDense(_)) => Err(refusal::not_played("multi-vectors")),
-        Some(_) => Err(refusal::not_played("inference")),
-        None if sent.vectors_count.is_some() => Err(refusal::not_played("multi-vectors")),
+        Some(vector::Vector::MultiDense(_)) => Err(errors::unsupported("multi-vectors")),
+        Some(_) => Err(errors::unsupported("inference")),
+        None if sent.vectors_count.is_some() => Err(errors::unsupported("multi-vectors")),
         None => match sent.indices {
             Some(indices) => sparse_from(&indices.data, &sent.data, field),
             None => dense_from(sent.data),
@@ -66,37 +66,37 @@ fn read(sent: Sent, field: &str) -> Result<Vector, Status> {
 
 fn dense_from(data: Vec<f32>) -> Result<Vector, Status> {
     if data.is_empty() {
-        return Err(refusal::wrong_input("vector: dense vector must not be empty"));
+        return Err(errors::wrong_input("vector: dense vector must not be empty"));
     }
     Ok(Vector::Dense(data))
 }
 
-/// A sparse vector in order, or the refusal of one that is none.
+/// A sorted sparse vector, or an error if it is invalid.
 pub(super) fn sparse_from(indices: &[u32], values: &[f32], field: &str) -> Result<Vector, Status> {
     if indices.len() != values.len() {
-        return Err(refusal::invalid_body(&format!("{field}.values"), "must be the same length as indices"));
+        return Err(errors::invalid_body(&format!("{field}.values"), "must be the same length as indices"));
     }
     let mut entries: Vec<_> = indices.iter().copied().zip(values.iter().copied()).collect();
     entries.sort_by_key(|(index, _)| *index);
     if entries.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-        return Err(refusal::invalid_body(&format!("{field}.indices"), "must be unique"));
+        return Err(errors::invalid_body(&format!("{field}.indices"), "must be unique"));
     }
     Ok(Vector::Sparse(entries))
 }
 
 impl Space {
-    /// Whether a vector may live here; for a named one, dense widths are refused by name.
+    /// Whether a vector fits this space. For a named vector, the error about its width includes the name.
     pub(super) fn check(self, vector: &Vector) -> Result<(), Status> {
         match (self, vector) {
             (Self::Dense { width, .. }, Vector::Dense(data)) if data.len() != width => {
-                Err(refusal::wrong_width(width, data.len()))
+                Err(errors::wrong_width(width, data.len()))
             }
             (Self::Dense { .. }, Vector::Dense(_)) | (Self::Sparse { .. }, Vector::Sparse(_)) => Ok(()),
-            _ => Err(refusal::sparse_for_dense()),
+            _ => Err(errors::sparse_for_dense()),
         }
     }
 
-    /// The vector as it is stored and compared here.
+    /// The vector as it is stored and compared in this space.
     pub(super) fn settle(self, vector: Vector) -> Vector {
         match (self, vector) {
             (Self::Dense { distance: Distance::Cosine, .. }, Vector::Dense(data)) => {
@@ -111,12 +111,12 @@ impl Space {
         }
     }
 
-    /// Whether a smaller score is the better one.
+    /// Whether smaller scores are better.
     pub(super) fn prefers_small(self) -> bool {
         matches!(self, Self::Dense { distance: Distance::Euclid | Distance::Manhattan, .. })
     }
 
-    /// How alike two dense vectors are, as the server reports it.
+    /// The similarity of two dense vectors, as the server reports it.
     pub(super) fn score(distance: Distance, a: &[f32], b: &[f32]) -> f32 {
         let pairs = a.iter().zip(b);
         match distance {
@@ -127,7 +127,7 @@ impl Space {
     }
 }
 
-/// Which vectors are sent back.
+/// The vectors to return.
 pub(super) enum Shown {
     All,
     Nothing,
@@ -143,7 +143,7 @@ impl Shown {
         }
     }
 
-    /// A point with nothing but an unnamed vector shows it without a map.
+    /// A point with only an unnamed vector returns it without a map.
     pub(super) fn apply(&self, vectors: &Named) -> Option<VectorsOutput> {
         let mut shown = match self {
             Self::Nothing => return None,

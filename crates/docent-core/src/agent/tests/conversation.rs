@@ -1,17 +1,17 @@
-//! Turns that follow others.
+//! Test turns that follow other turns.
 
 use super::*;
-use crate::session::Session;
+use crate::session::{SecretHash, Session, SessionAccess};
 use crate::testing::sessions::turn;
 
-/// A conversation in memory.
+/// A session store with one conversation in memory.
 #[derive(Default)]
-struct Shelf {
+struct StubSessions {
     turns: Mutex<Vec<Turn>>,
     refuses: bool,
 }
 
-impl Shelf {
+impl StubSessions {
     fn with(turns: Vec<Turn>) -> Arc<Self> {
         Arc::new(Self { turns: Mutex::new(turns), refuses: false })
     }
@@ -22,9 +22,17 @@ impl Shelf {
 }
 
 #[async_trait]
-impl SessionStore for Shelf {
-    async fn create(&self) -> Result<Session, SessionError> {
+impl SessionStore for StubSessions {
+    async fn create_with(&self, _: SessionAccess) -> Result<Session, SessionError> {
         Err(SessionError::NotFound(Uuid::nil()))
+    }
+
+    async fn access(&self, id: Uuid) -> Result<SessionAccess, SessionError> {
+        Err(SessionError::NotFound(id))
+    }
+
+    async fn share(&self, id: Uuid, _: Option<SecretHash>) -> Result<(), SessionError> {
+        Err(SessionError::NotFound(id))
     }
 
     async fn list(&self, _: usize, _: usize) -> Result<Vec<Session>, SessionError> {
@@ -35,9 +43,9 @@ impl SessionStore for Shelf {
         Err(SessionError::NotFound(id))
     }
 
-    async fn turns(&self, _: Uuid, last: usize) -> Result<Vec<Turn>, SessionError> {
+    async fn turns_before(&self, _: Uuid, _: u32, most: usize) -> Result<Vec<Turn>, SessionError> {
         let turns = self.turns.lock().unwrap();
-        Ok(turns[turns.len().saturating_sub(last)..].to_vec())
+        Ok(turns[turns.len().saturating_sub(most)..].to_vec())
     }
 
     async fn append(&self, _: Uuid, turn: &Turn) -> Result<(), SessionError> {
@@ -59,6 +67,14 @@ impl SessionStore for Shelf {
     async fn delete(&self, id: Uuid) -> Result<(), SessionError> {
         Err(SessionError::NotFound(id))
     }
+
+    async fn expire_before(&self, _: &str) -> Result<usize, SessionError> {
+        Ok(0)
+    }
+
+    async fn retention_time(&self, now: &str) -> Result<String, SessionError> {
+        Ok(now.to_owned())
+    }
 }
 
 fn question(query: &str) -> Ask {
@@ -71,8 +87,8 @@ fn question(query: &str) -> Ask {
     }
 }
 
-fn talking(script: &Arc<Script>, shelf: &Arc<Shelf>, settings: Settings) -> Agent {
-    agent_with(Some(script.clone()), Some(shelf.clone()), settings)
+fn talking(script: &Arc<Script>, sessions: &Arc<StubSessions>, settings: Settings) -> Agent {
+    agent_with(Some(script.clone()), Some(sessions.clone()), settings)
 }
 
 async fn next(agent: &Agent, query: &str) -> AgentResponse {
@@ -87,8 +103,8 @@ const NODE: &str = "What is a node in the graph?";
 
 #[tokio::test]
 async fn a_turn_is_stored_before_it_is_complete() {
-    let shelf = Arc::new(Shelf { refuses: true, ..Shelf::default() });
-    let agent = agent_with(None, Some(shelf), Settings::default());
+    let sessions = Arc::new(StubSessions { refuses: true, ..StubSessions::default() });
+    let agent = agent_with(None, Some(sessions), Settings::default());
     let states: Mutex<Vec<State>> = Mutex::default();
     let answered = agent
         .ask(&question(NODE), &|event| {
@@ -102,51 +118,51 @@ async fn a_turn_is_stored_before_it_is_complete() {
 }
 
 #[tokio::test]
-async fn sources_can_be_left_out_but_are_stored() {
-    let shelf = Shelf::with(Vec::new());
-    let agent = agent_with(None, Some(shelf.clone()), Settings::default());
+async fn sources_are_stored_even_if_the_response_omits_them() {
+    let sessions = StubSessions::with(Vec::new());
+    let agent = agent_with(None, Some(sessions.clone()), Settings::default());
     let ask = Ask { include_sources: false, ..question(NODE) };
     let response = agent.ask(&ask, &|_| {}).await.unwrap();
     assert!(serde_json::to_value(&response).unwrap().get("sources").is_none());
-    assert_eq!(shelf.last().response.sources.unwrap().len(), response.retrieval_count);
+    assert_eq!(sessions.last().response.sources.unwrap().len(), response.retrieval_count);
 }
 
 #[tokio::test]
-async fn the_model_sees_the_last_messages_after_the_rules() {
+async fn the_model_gets_the_last_messages_after_the_system_prompt() {
     use crate::generate::Role::*;
     let script = Script::new(vec![text("A node is a participant in the graph [1].")]);
-    let shelf = Shelf::with((1..=5).map(|number| turn(&format!("q{number}"))).collect());
+    let sessions = StubSessions::with((1..=5).map(|number| turn(&format!("q{number}"))).collect());
     let settings = Settings { max_history: 4, ..Settings::default() };
-    next(&talking(&script, &shelf, settings), NODE).await;
+    next(&talking(&script, &sessions, settings), NODE).await;
     let request = &script.requests()[0];
     assert_eq!(roles(request), [System, User, Assistant, User, Assistant, User]);
     assert_eq!((request.messages[1].content.as_str(), request.messages[3].content.as_str()), ("q4", "q5"));
 }
 
 #[tokio::test]
-async fn what_does_not_fit_the_window_is_left_out_and_said() {
+async fn turns_that_do_not_fit_the_context_window_are_dropped_with_a_warning() {
     use crate::generate::Role::*;
     let script = Script::new(vec![text("A node is a participant in the graph [1].")]);
     let mut long = turn("q1");
     long.response.sentences[0].text = "word ".repeat(20_000);
-    let shelf = Shelf::with(vec![long, turn("q2")]);
-    let response = next(&talking(&script, &shelf, Settings::default()), NODE).await;
+    let sessions = StubSessions::with(vec![long, turn("q2")]);
+    let response = next(&talking(&script, &sessions, Settings::default()), NODE).await;
     assert_eq!(roles(&script.requests()[0]), [System, User, Assistant, User]);
     assert_eq!(
         response.metadata.warnings,
-        ["the oldest turn was not shown to the model: the conversation is longer than its window"]
+        ["the oldest turn was not sent to the model: the conversation exceeds its context window"]
     );
 }
 
 #[tokio::test]
-async fn a_model_that_finds_it_too_long_is_asked_again_with_less() {
+async fn a_request_that_is_too_long_is_retried_without_earlier_turns() {
     use crate::generate::Role::*;
     let script = Script::new(vec![
         vec![Err(GenerateError::TooLong("400".into()))],
         text("A node is a participant in the graph [1]."),
     ]);
-    let shelf = Shelf::with(vec![turn("q1"), turn("q2")]);
-    let response = next(&talking(&script, &shelf, Settings::default()), NODE).await;
+    let sessions = StubSessions::with(vec![turn("q1"), turn("q2")]);
+    let response = next(&talking(&script, &sessions, Settings::default()), NODE).await;
     assert_eq!(roles(&script.requests()[1]), [System, User]);
     assert!(!response.degraded && response.grounded);
     assert_eq!(response.metadata.warnings.len(), 1);
@@ -156,10 +172,10 @@ async fn a_model_that_finds_it_too_long_is_asked_again_with_less() {
 async fn a_follow_up_is_rewritten_by_the_model() {
     let script =
         Script::new(vec![text("At which rate may a node publish?"), text("It may publish at 50 Hz [1].")]);
-    let shelf = Shelf::with(vec![turn(NODE)]);
-    let response = next(&talking(&script, &shelf, Settings::default()), "How fast can it publish?").await;
+    let sessions = StubSessions::with(vec![turn(NODE)]);
+    let response = next(&talking(&script, &sessions, Settings::default()), "How fast can it publish?").await;
     check(&response);
-    assert_eq!(shelf.last().rewritten_query.as_deref(), Some("At which rate may a node publish?"));
+    assert_eq!(sessions.last().rewritten_query.as_deref(), Some("At which rate may a node publish?"));
     assert!(script.requests()[0].messages[0].content.ends_with("Last question: How fast can it publish?"));
     assert_eq!((script.requests().len(), response.tokens_used), (2, 30));
 }
@@ -171,21 +187,21 @@ async fn a_follow_up_is_rewritten_by_rule_when_the_model_cannot() {
         (failing, Settings::default()),
         (text("It may publish [1]."), Settings { rewrite: Rewrite::Rule, ..Settings::default() }),
     ] {
-        let shelf = Shelf::with(vec![turn(NODE)]);
-        next(&talking(&Script::new(vec![reply]), &shelf, settings), "How fast can it publish?").await;
-        let rewritten = shelf.last().rewritten_query.unwrap();
+        let sessions = StubSessions::with(vec![turn(NODE)]);
+        next(&talking(&Script::new(vec![reply]), &sessions, settings), "How fast can it publish?").await;
+        let rewritten = sessions.last().rewritten_query.unwrap();
         assert_eq!(rewritten, "How fast can it publish? (node graph)");
     }
 }
 
 #[tokio::test]
-async fn in_tool_mode_a_follow_up_is_searched_rewritten() {
+async fn in_tool_mode_the_rewritten_follow_up_is_searched() {
     let script = Script::new(vec![text("I know."), text("It may publish at 50 Hz [1].")]);
-    let shelf = Shelf::with(vec![turn(NODE)]);
+    let sessions = StubSessions::with(vec![turn(NODE)]);
     let settings =
         Settings { retrieval_mode: RetrievalMode::Tool, rewrite: Rewrite::Rule, ..Settings::default() };
-    next(&talking(&script, &shelf, settings), "How fast can it publish?").await;
-    assert_eq!(shelf.last().tool_calls[0].query, "How fast can it publish? (node graph)");
+    next(&talking(&script, &sessions, settings), "How fast can it publish?").await;
+    assert_eq!(sessions.last().tool_calls[0].query, "How fast can it publish? (node graph)");
 }
 
 #[tokio::test]
@@ -194,9 +210,9 @@ async fn a_tool_call_is_recorded() {
         tool("retrieve_documentation", "{\"query\": \"topic messages\", \"k\": 1}"),
         text("A node is a participant in the graph [1]."),
     ]);
-    let shelf = Shelf::with(Vec::new());
-    next(&talking(&script, &shelf, Settings::default()), NODE).await;
-    let record = shelf.last().tool_calls.remove(0);
+    let sessions = StubSessions::with(Vec::new());
+    next(&talking(&script, &sessions, Settings::default()), NODE).await;
+    let record = sessions.last().tool_calls.remove(0);
     assert_eq!(
         (record.tool_name.as_str(), record.query.as_str()),
         ("retrieve_documentation", "topic messages")
@@ -207,12 +223,12 @@ async fn a_tool_call_is_recorded() {
 }
 
 #[tokio::test]
-async fn passages_cited_before_stay_candidates() {
-    let shelf = Shelf::with(Vec::new());
-    let agent = agent_with(None, Some(shelf), Settings::default());
+async fn passages_cited_in_earlier_turns_are_kept() {
+    let sessions = StubSessions::with(Vec::new());
+    let agent = agent_with(None, Some(sessions), Settings::default());
     let first = next(&agent, "How do I boil the water?").await;
     assert_eq!(first.citations[0].page_title, "pasta");
-    // One passage is asked for, and it is another one.
+    // The search returns only one passage, and it is not the cited one.
     let ask = Ask { top_k: 1, ..question("And does a topic carry messages between these nodes?") };
     let second = agent.ask(&ask, &|_| {}).await.unwrap();
     check(&second);
@@ -222,54 +238,35 @@ async fn passages_cited_before_stay_candidates() {
 }
 
 #[tokio::test]
-async fn the_same_question_in_a_session_reuses_its_passages() {
-    let shelf = Shelf::with(Vec::new());
-    let searched = Arc::new(Counting { book: book(), searches: Mutex::new(0) });
+async fn a_repeated_question_in_a_session_reuses_the_cached_search() {
+    let sessions = StubSessions::with(Vec::new());
+    let searched = Arc::new(crate::testing::Counting::new(book()));
     let retriever = retriever(searched.clone(), None);
     let script = Script::new(vec![text("A node is a participant in the graph [1].")]);
-    let agent = Agent::new(
-        retriever,
-        Some(script.clone()),
-        Some(shelf),
-        None,
-        Arc::new(StoppedClock),
-        Settings::default(),
-    );
+    let agent = Agent::builder(retriever, Arc::new(StoppedClock))
+        .generator(Some(script.clone()))
+        .sessions(Some(sessions))
+        .build();
     next(&agent, NODE).await;
     let again = next(&agent, NODE).await;
-    assert_eq!(*searched.searches.lock().unwrap(), 1);
-    // The model sees another conversation now, so it is asked again.
+    assert_eq!(searched.searches(), 1);
+    // The conversation sent to the model is longer now, so the cached answer is not used.
     assert_eq!((script.requests().len(), again.metadata.cache_hit), (2, false));
 }
 
-/// Counts searches.
-struct Counting {
-    book: MemoryIndex,
-    searches: Mutex<usize>,
-}
+#[test]
+fn a_stopped_turn_is_not_shown_as_an_abstention() {
+    let ids = (Uuid::nil(), Uuid::nil());
+    let asked = "What is a node?";
+    let silent = Turn::stopped(ids, asked, String::new(), (Vec::new(), Vec::new()), Vec::new());
+    assert_eq!(crate::agent::history::said(&silent), "(stopped by the reader)");
+    assert!(!silent.response.grounded);
 
-#[async_trait]
-impl crate::index::Index for Counting {
-    async fn search(
-        &self,
-        query: &crate::index::IndexQuery<'_>,
-    ) -> Result<crate::index::Candidates, crate::index::IndexError> {
-        *self.searches.lock().unwrap() += 1;
-        self.book.search(query).await
-    }
-
-    async fn page(
-        &self,
-        document_id: &str,
-    ) -> Result<Vec<Arc<crate::chunk::Chunk>>, crate::index::IndexError> {
-        self.book.page(document_id).await
-    }
-
-    async fn outline(&self) -> Result<Vec<crate::index::PageOutline>, crate::index::IndexError> {
-        self.book.outline().await
-    }
-
-    async fn describe(&self) -> Result<crate::index::Description, crate::index::IndexError> {
-        self.book.describe().await
-    }
+    let known = turn(asked).response;
+    let (sentences, citations) = (vec![known.sentences[0].clone(); 2], known.citations);
+    let begun = Turn::stopped(ids, asked, String::new(), (sentences, citations), Vec::new());
+    let words = &begun.response.sentences[0].text;
+    assert_eq!(crate::agent::history::said(&begun), format!("{words} {words}"));
+    assert_eq!(begun.response.answer, format!("{words}\n\n{words}"), "each sentence begins a paragraph");
+    assert!(begun.response.grounded);
 }

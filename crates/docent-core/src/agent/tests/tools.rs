@@ -1,4 +1,4 @@
-//! What the model's tool does, and what is kept of it.
+//! Test the tool that models can call.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,7 +22,7 @@ fn calling(arguments: &str) -> Arc<Script> {
 }
 
 #[tokio::test]
-async fn nothing_found_is_no_error() {
+async fn finding_nothing_is_not_an_error() {
     let script = calling("{\"query\": \"zebra\"}");
     let answer = tool_answer(&agent(Some(script.clone()), Settings::default()), &script).await;
     assert!(answer.contains("\"results\":[]") && answer.contains("\"total_results\":0"), "{answer}");
@@ -30,19 +30,19 @@ async fn nothing_found_is_no_error() {
 }
 
 #[tokio::test]
-async fn the_other_names_of_arguments_are_understood() {
+async fn alternative_argument_names_are_accepted() {
     let script = calling("{\"query\": \"topic messages\", \"threshold\": 1.0}");
     let answer = tool_answer(&agent(Some(script.clone()), Settings::default()), &script).await;
     assert!(answer.contains("\"total_results\":0"), "{answer}");
 }
 
 #[tokio::test]
-async fn arguments_out_of_range_go_back_as_words() {
+async fn invalid_arguments_are_reported_to_the_model() {
     for (arguments, message) in [
         ("{\"query\": \"x\", \"threshold\": 2}", "threshold must be between 0.0 and 1.0, got 2"),
         ("{\"query\": \"x\", \"top_k\": 1.5}", "top_k must be a whole number"),
         ("{\"query\": \"x\", \"similarity_threshold\": \"high\"}", "similarity_threshold must be a number"),
-        ("{\"query\": \"x\", \"module\": \"kitchen\"}", "there is no module `kitchen`; there are m"),
+        ("{\"query\": \"x\", \"module\": \"kitchen\"}", "there is no module `kitchen`; available modules: m"),
     ] {
         let script = calling(arguments);
         let answer = tool_answer(&agent(Some(script.clone()), Settings::default()), &script).await;
@@ -80,7 +80,7 @@ async fn several_calls_in_one_message_are_all_answered() {
 }
 
 #[tokio::test]
-async fn roles_take_turns_around_a_call() {
+async fn roles_alternate_around_a_tool_call() {
     use crate::generate::Role::*;
     let script = calling("{\"query\": \"topic\"}");
     ask(&agent(Some(script.clone()), Settings::default()), NODE).await;
@@ -93,7 +93,7 @@ async fn roles_take_turns_around_a_call() {
 }
 
 #[tokio::test]
-async fn a_module_in_a_call_narrows_it() {
+async fn a_tool_call_can_be_limited_to_a_module() {
     let mut chunks =
         [chunk("nodes", 0, "A node is in the graph."), chunk("pasta", 0, "A node of pasta is a graph too.")];
     chunks[1].module_name = "kitchen".to_owned();
@@ -101,31 +101,31 @@ async fn a_module_in_a_call_narrows_it() {
     let script = calling("{\"query\": \"node graph\", \"module\": \"kitchen\"}");
     let retriever = retriever(Arc::new(index), None);
     let clock = Arc::new(StoppedClock);
-    let agent = Agent::new(retriever, Some(script.clone()), None, None, clock, Settings::default());
+    let agent = Agent::builder(retriever, clock).generator(Some(script.clone())).build();
     ask(&agent, NODE).await;
     let answer = script.requests()[1].messages.last().unwrap().content.clone();
     assert!(answer.contains("\"total_results\":1") && answer.contains("pasta"), "{answer}");
 }
 
 #[tokio::test]
-async fn a_provider_that_does_not_count_is_counted_for() {
+async fn tokens_are_estimated_if_the_provider_does_not_report_them() {
     let reply = vec![Ok(GenerateEvent::Text(ANSWER.to_owned())), Ok(GenerateEvent::Done(Usage::default()))];
     let response = ask(&agent(Some(Script::new(vec![reply])), Settings::default()), NODE).await;
     assert!(response.tokens_used > 50, "{}", response.tokens_used);
 }
 
 #[tokio::test]
-async fn a_model_is_not_asked_about_what_was_not_found() {
+async fn the_model_is_not_called_when_nothing_was_found() {
     let script = calling("{\"query\": \"zebra\"}");
     let response = ask(&agent(Some(script.clone()), Settings::default()), "zebra").await;
     assert!(script.requests().is_empty() && !response.grounded);
 }
 
 #[tokio::test]
-async fn a_book_that_cannot_be_searched_ends_the_turn() {
+async fn an_index_error_ends_the_turn() {
     let flaky = Flaky(book(), AtomicUsize::new(1));
     let clock = Arc::new(StoppedClock);
-    let agent = Agent::new(retriever(Arc::new(flaky), None), None, None, None, clock, Settings::default());
+    let agent = Agent::builder(retriever(Arc::new(flaky), None), clock).build();
     let states: Mutex<Vec<State>> = Mutex::default();
     let question = Ask { query: NODE.into(), top_k: 5, ..Ask::default() };
     let answered = agent
@@ -139,7 +139,7 @@ async fn a_book_that_cannot_be_searched_ends_the_turn() {
     assert_eq!(states.into_inner().unwrap().last(), Some(&State::Failed));
 }
 
-/// An index that works once.
+/// An index whose first search works and whose later searches fail.
 struct Flaky(MemoryIndex, AtomicUsize);
 
 #[async_trait]
@@ -162,9 +162,17 @@ impl Index for Flaky {
     async fn describe(&self) -> Result<Description, IndexError> {
         self.0.describe().await
     }
+
+    async fn identity(&self) -> Result<crate::index::Identity, IndexError> {
+        self.0.identity().await
+    }
+
+    async fn pinned(self: Arc<Self>) -> Result<Arc<dyn Index>, IndexError> {
+        Ok(self)
+    }
 }
 
-/// An embedder that works once.
+/// An embedder whose first call works and whose later calls fail.
 struct FlakyEmbedder(LetterEmbedder, AtomicUsize);
 
 #[async_trait]
@@ -194,7 +202,7 @@ impl Embedder for FlakyEmbedder {
 }
 
 #[tokio::test]
-async fn a_search_that_fails_is_told_to_the_model() {
+async fn a_failed_search_is_reported_to_the_model() {
     let flaky_index: Retriever = retriever(Arc::new(Flaky(book(), AtomicUsize::default())), None);
     let flaky_embedder: Arc<dyn Embedder> =
         Arc::new(FlakyEmbedder(LetterEmbedder::default(), AtomicUsize::default()));
@@ -204,7 +212,7 @@ async fn a_search_that_fails_is_told_to_the_model() {
     {
         let script = calling("{\"query\": \"topic\"}");
         let clock = Arc::new(StoppedClock);
-        let agent = Agent::new(retriever, Some(script.clone()), None, None, clock, Settings::default());
+        let agent = Agent::builder(retriever, clock).generator(Some(script.clone())).build();
         let answer = tool_answer(&agent, &script).await;
         assert!(answer.contains(message) && answer.contains("\"results\":[]"), "{answer}");
     }

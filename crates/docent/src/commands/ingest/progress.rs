@@ -1,4 +1,4 @@
-//! How far an ingest is: bars for people, lines of JSON for programs.
+//! The progress of an ingest: progress bars on a terminal, JSON lines with `--json`.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,15 +9,54 @@ use serde::Serialize;
 
 use crate::output::Output;
 
-/// Lines for programs come no more often than this, but for the first and the last of a step.
+/// The minimum time between two JSON lines, except for the first and the last of a step.
 const BETWEEN_LINES: Duration = Duration::from_millis(250);
 
-/// Whoever listens to this command.
-pub fn reporter(output: &Output) -> Box<dyn Progress> {
-    if output.json { Box::new(Lines::new(output)) } else { Box::new(Bars::new(output)) }
+/// The progress reporter for this output. The warning is printed after the sources are read and before they
+/// replace the index.
+pub fn reporter(output: &Output, warning: Option<String>) -> Box<dyn Progress> {
+    let reporter: Box<dyn Progress> =
+        if output.json { Box::new(Lines::new(output)) } else { Box::new(Bars::new(output)) };
+    match warning {
+        Some(warning) => {
+            let warning = Mutex::new(Some(warning));
+            Box::new(Warned { output: *output, warning, reporter })
+        }
+        None => reporter,
+    }
 }
 
-/// A line of JSON for every step, and some on the way.
+/// A reporter that also prints a warning.
+struct Warned {
+    output: Output,
+    warning: Mutex<Option<String>>,
+    reporter: Box<dyn Progress>,
+}
+
+impl Progress for Warned {
+    fn step(&self, name: &str) {
+        if name != "reading"
+            && let Some(warning) = locked(&self.warning).take()
+        {
+            if !self.output.json {
+                // Removes the progress bar first.
+                self.reporter.passages(0, 0);
+            }
+            self.output.warn(warning);
+        }
+        self.reporter.step(name);
+    }
+
+    fn passages(&self, done: usize, total: usize) {
+        self.reporter.passages(done, total);
+    }
+
+    fn pages(&self, done: usize, known: usize) {
+        self.reporter.pages(done, known);
+    }
+}
+
+/// Prints a JSON line for every step, and some for the progress within it.
 struct Lines {
     output: Output,
     step: Mutex<String>,
@@ -27,11 +66,11 @@ struct Lines {
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 enum Line<'a> {
-    /// A step of the flow begins.
+    /// A step begins.
     Step { step: &'a str },
-    /// So many of the pages found so far were read.
+    /// `done` of the pages found so far are read.
     Pages { done: usize, known: usize },
-    /// So many of so many passages are through the step.
+    /// `done` of `total` passages have completed the step.
     Passages { step: &'a str, done: usize, total: usize },
 }
 
@@ -44,7 +83,7 @@ impl Lines {
         let mut last = locked(&self.last);
         if at_once || last.is_none_or(|last| last.elapsed() > BETWEEN_LINES) {
             *last = Some(Instant::now());
-            // Whoever no longer reads gets the report's failure, too.
+            // A failed write is reported with the final line.
             let _ = self.output.json_line(line);
         }
     }
@@ -70,7 +109,7 @@ fn locked<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Progress on a terminal; silence elsewhere.
+/// Progress bars on a terminal; prints nothing elsewhere.
 pub struct Bars {
     visible: bool,
     step: Mutex<String>,
@@ -78,7 +117,7 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// Nothing to see yet.
+    /// A reporter that shows nothing yet.
     pub fn new(output: &Output) -> Self {
         Self { visible: output.watched() && !output.json, step: Mutex::default(), bar: Mutex::new(None) }
     }
@@ -128,8 +167,11 @@ impl Progress for Bars {
     }
 
     fn passages(&self, done: usize, total: usize) {
-        if !self.visible || total == 0 {
+        if !self.visible {
             return;
+        }
+        if total == 0 {
+            return self.replace(None);
         }
         if done == 0 || locked(&self.bar).is_none() {
             self.counting("passages", total);

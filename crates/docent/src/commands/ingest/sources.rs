@@ -1,7 +1,7 @@
-//! What is read: the sources on the command line, else those of `docent.toml`, else those of last time.
+//! Which sources to ingest: those on the command line, else those in `docent.toml`, else those of the previous ingest.
 
-use docent_backends::index::parts::{SiteOptions, SourceRecord};
-use docent_backends::index::shelf::Shelf;
+use docent_backends::index::contents::{SiteOptions, SourceRecord};
+use docent_backends::index::target::IndexTarget;
 use docent_backends::source::site::is_address;
 use docent_core::index::IndexError;
 use docent_core::language::Language;
@@ -9,9 +9,9 @@ use docent_core::language::Language;
 use crate::cli::{Ingest, Site};
 use crate::compose;
 use crate::exit::{Exit, Failure};
-use crate::settings::Settings;
+use crate::settings::{Settings, is_web};
 
-/// The sources that are named, on the command line or in the settings; none when none are.
+/// The sources named on the command line or in the settings; may be empty.
 pub fn named(settings: &Settings, arguments: &Ingest) -> Result<Vec<SourceRecord>, Failure> {
     if arguments.sources.is_empty() {
         return configured(settings);
@@ -24,14 +24,15 @@ pub fn named(settings: &Settings, arguments: &Ingest) -> Result<Vec<SourceRecord
     let site = site_options(&arguments.site);
     if site.is_some() && !arguments.sources.iter().any(|location| is_address(location)) {
         return Err(Failure::usage(
-            "--include, --exclude, --max-pages, --max-depth and --allow-private are for sites, but none is named",
+            "--include, --exclude, --max-pages, --max-depth and --allow-private only apply to sites, but no source \
+             is a site",
         ));
     }
     let record = |location: &String| SourceRecord {
         name: None,
         location: match is_address(location) {
             true => location.trim().to_owned(),
-            // Remembered in full, so that the next ingest finds it from any folder.
+            // Stored as an absolute path, so that the next ingest finds it from any folder.
             false => std::path::absolute(location)
                 .map_or_else(|_| location.clone(), |path| path.to_string_lossy().into_owned()),
         },
@@ -42,32 +43,29 @@ pub fn named(settings: &Settings, arguments: &Ingest) -> Result<Vec<SourceRecord
     Ok(arguments.sources.iter().map(record).collect())
 }
 
-/// The sources that `docent.toml` lists.
+/// The sources listed in `docent.toml`.
 pub fn configured(settings: &Settings) -> Result<Vec<SourceRecord>, Failure> {
     settings.sources.iter().map(|source| source.record(&settings.book)).collect()
 }
 
-/// The sources of last time.
-pub async fn remembered(shelf: &dyn Shelf) -> Result<Vec<SourceRecord>, Failure> {
-    let remembered = shelf.sources().await.map_err(|error| match error {
-        // What should say where the book came from is what is broken.
-        IndexError::Damaged(_) => Failure::new(Exit::Failed, error).hint("name the book's sources again"),
+/// The sources of the previous ingest, as stored in the index.
+pub async fn remembered(target: &dyn IndexTarget) -> Result<Vec<SourceRecord>, Failure> {
+    let remembered = target.sources().await.map_err(|error| match error {
+        // The list of sources is part of what is damaged.
+        IndexError::Damaged(_) => {
+            Failure::new(Exit::Failed, error).hint("run `docent ingest` with the sources of the book")
+        }
         error => compose::index_failure(error),
     })?;
     match remembered.is_empty() {
         false => Ok(remembered),
         true => Err(Failure::usage("no source given").hint(
-            "name a folder: docent ingest ./docs --base-url https://example.org/docs; or list [[sources]] in docent.toml",
+            "pass a folder, such as `docent ingest ./docs --base-url https://example.org/docs`, or list [[sources]] in docent.toml",
         )),
     }
 }
 
-/// Whether a link can begin like this.
-pub fn is_web(url: &str) -> bool {
-    url.starts_with("http://") || url.starts_with("https://")
-}
-
-/// What was asked for about sites; none when nothing was.
+/// The options for sites; `None` if none is set.
 fn site_options(flags: &Site) -> Option<SiteOptions> {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let options = SiteOptions {
@@ -80,7 +78,7 @@ fn site_options(flags: &Site) -> Option<SiteOptions> {
     (options != SiteOptions::default()).then_some(options)
 }
 
-/// The book's language, when it is said.
+/// The language of the book, if it is set.
 pub fn language(settings: &Settings, flag: Option<&str>) -> Result<Option<Language>, Failure> {
     let code = flag.or(settings.book.language.as_deref());
     code.map(|code| code.parse().map_err(Failure::usage)).transpose()

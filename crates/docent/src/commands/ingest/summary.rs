@@ -1,18 +1,18 @@
-//! What an ingest did, in words.
+//! The summary of an ingest, as text.
 
 use std::collections::BTreeMap;
 
 use docent_backends::ingest::{Change, Changes, Report};
 use docent_backends::source::site::SiteReport;
-use docent_core::document::Warning;
 use docent_core::embed::EmbedderId;
+use docent_parse::document::Warning;
 
 use crate::output::{FAINT, Output, STRONG};
 
-/// Names shown of a list, unless `--verbose`.
+/// The number of names shown of a list, without `--verbose`.
 const SHOWN: usize = 5;
 
-/// Says what changed and what it cost.
+/// Prints what changed and how long it took.
 pub fn show(report: &Report, seconds: f64, output: &Output) {
     for warning in grouped(&report.warnings, output.verbose) {
         output.warn(warning);
@@ -28,7 +28,8 @@ pub fn show(report: &Report, seconds: f64, output: &Output) {
         let total: usize = report.other_files.values().sum();
         let kinds: Vec<_> =
             report.other_files.iter().map(|(extension, count)| format!("{count} .{extension}")).collect();
-        output.note(format!("{FAINT}{total} other files are no pages: {}{FAINT:#}", kinds.join(", ")));
+        let files = if total == 1 { "file that is not a page" } else { "files that are not pages" };
+        output.note(format!("{FAINT}skipped {total} {files}: {}{FAINT:#}", kinds.join(", ")));
     }
     let kinds = report.kinds.join(", ");
     let outcome = if report.published { "published" } else { "nothing changed since" };
@@ -43,7 +44,7 @@ pub fn show(report: &Report, seconds: f64, output: &Output) {
     }
 }
 
-/// The same in one line, for a server's log.
+/// The summary in one line, for a server's log.
 pub fn line(report: &Report, seconds: f64) -> String {
     let pages = &report.pages;
     if !report.published {
@@ -62,7 +63,7 @@ fn changes(name: &str, changes: &Changes) -> String {
     )
 }
 
-/// Which pages came, changed and went, by what happened to them.
+/// Lists the pages that were added, changed and removed.
 fn changed_pages(report: &Report, output: &Output) {
     for (change, name) in
         [(Change::Added, "added"), (Change::Changed, "changed"), (Change::Removed, "removed")]
@@ -76,13 +77,13 @@ fn changed_pages(report: &Report, output: &Output) {
     }
 }
 
-/// Names, the first of them.
+/// Joins the first `most` names.
 fn list(names: &[&str], most: usize) -> String {
     let shown = names[..names.len().min(most)].join(", ");
     if names.len() > most { format!("{shown}, … ({} in all)", names.len()) } else { shown }
 }
 
-/// Warnings that say the same of several files become one, unless all are wanted.
+/// Merges warnings of the same kind about several files, unless `all` is set.
 fn grouped(warnings: &[Warning], all: bool) -> Vec<String> {
     let alone = |warning: &Warning| format!("{}: {}", warning.path, warning.message);
     if all {
@@ -108,13 +109,13 @@ fn grouped(warnings: &[Warning], all: bool) -> Vec<String> {
     kinds.into_iter().map(said).collect()
 }
 
-/// The words of a warning before what it names.
+/// The part of a warning before its details: up to the first colon, without a leading number.
 fn subject(message: &str) -> &str {
     let words = message.split(": ").next().unwrap_or(message);
     words.trim_start_matches(|first: char| first.is_ascii_digit() || first == ' ')
 }
 
-/// What a warning is about, without what it names: text in quotes and numbers.
+/// The kind of a warning: its subject without quoted text and numbers.
 fn kind(message: &str) -> String {
     let mut kind = String::new();
     let mut quoted = false;
@@ -132,7 +133,7 @@ fn kind(message: &str) -> String {
 fn site_summary(site: &SiteReport, output: &Output) {
     let kept = match site.kept {
         0 => String::new(),
-        kept => format!(", {kept} kept as they were because the server failed"),
+        kept => format!(", {kept} kept from the last run because the server failed"),
     };
     let skipped: usize = site.skipped.values().map(|skipped| skipped.count).sum();
     output.note(format!(
@@ -146,7 +147,7 @@ fn site_summary(site: &SiteReport, output: &Output) {
     }
     if site.more {
         output.warn(format!(
-            "{} has more pages than were allowed; raise --max-pages or --max-depth to read them",
+            "{} has more pages than the limits allow; raise --max-pages or --max-depth to read them",
             site.address
         ));
     }
@@ -155,7 +156,7 @@ fn site_summary(site: &SiteReport, output: &Output) {
 fn passages(report: &Report) -> String {
     let start = format!("passages {STRONG}{}{STRONG:#}", report.chunks);
     if report.embedder == EmbedderId::none().to_string() {
-        return format!("{start}, without vectors: search is by keywords only");
+        return format!("{start}, without vectors: search uses keywords only");
     }
     let resumed = match report.resumed {
         0 => String::new(),
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_that_say_the_same_are_one() {
+    fn warnings_of_the_same_kind_are_merged() {
         check(&[("a.md", "cannot be read")], &["a.md: cannot be read"]);
         check(
             &[("a.md", "broken"), ("b.md", "no tag `x` in line 3"), ("c.md", "no tag `y` in line 12")],

@@ -1,6 +1,6 @@
-//! `docent sessions copy`: conversations and the owner's log, from one store to another.
+//! `docent sessions copy`: copy conversations and the turn log from one store to another.
 //!
-//! Invariant: what may be a password is never shown.
+//! Invariant: nothing that may be a password is printed.
 
 use docent_backends::session::sql::{Address, Copied, Place};
 use secrecy::SecretString;
@@ -16,18 +16,19 @@ pub async fn run(settings: &Settings, from: &str, to: &str, output: &Output) -> 
     if let Place::File(path) = &from
         && !path.is_file()
     {
-        return Err(Failure::new(Exit::Failed, format!("there is no file {from} to copy from")));
+        return Err(Failure::new(Exit::Failed, format!("cannot copy from {from}: no such file")));
     }
     if is_same(&from, &to) {
-        return Err(Failure::usage(format!("{from} cannot be copied to itself")));
+        return Err(Failure::usage(format!("cannot copy {from} to itself")));
     }
     let source = compose::sql_sessions(&from).await?;
     let target = compose::sql_sessions(&to).await?;
     let copied = target.copy_from(&source).await.map_err(|error| {
-        compose::session_failure(error).hint("what was copied is kept: run the same command again")
+        compose::session_failure(error)
+            .hint("what was copied so far is kept; run the same command again to continue")
     })?;
     for id in &copied.conflicts {
-        output.warn(format!("{id} went on differently in both stores and was left as it is"));
+        output.warn(format!("{id} was continued differently in both stores; left unchanged"));
     }
     if output.json { output.object(&copied) } else { output.line(summary(&copied)) }
 }
@@ -35,16 +36,16 @@ pub async fn run(settings: &Settings, from: &str, to: &str, output: &Output) -> 
 fn summary(copied: &Copied) -> String {
     let many = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     format!(
-        "{} copied, {} brought up to date, {} there already\n{} written, {} of the owner's log",
+        "{} copied, {} updated, {} unchanged\nwrote {} and {}",
         many(copied.copied, "conversation"),
         copied.updated,
         copied.unchanged,
         many(copied.turns, "turn"),
-        copied.logged,
+        many(copied.logged, "turn log record"),
     )
 }
 
-/// The store that a word on the command line names.
+/// Parses the name of a store on the command line.
 fn place(settings: &Settings, name: &str) -> Result<Place, Failure> {
     match name {
         "sqlite" => compose::sessions_place(settings, SessionsKind::Sqlite),
@@ -59,8 +60,8 @@ fn place(settings: &Settings, name: &str) -> Result<Place, Failure> {
     }
 }
 
-/// Whether something may be meant as an address. It is not taken for a file then, because a
-/// file's name would be shown.
+/// Whether the argument may be a database URL. If so, it is not treated as a file, because file names
+/// are printed.
 fn is_address(name: &str) -> bool {
     name.contains("://")
         || ["postgres:", "postgresql:"].iter().any(|scheme| name.starts_with(scheme))

@@ -6,7 +6,7 @@ use super::Site;
 use crate::several::two_books;
 
 #[test]
-fn readers_may_ask_one_of_several_books() {
+fn questions_can_be_limited_to_one_of_several_books() {
     let docent = two_books();
     docent.ok(&["ingest", "--config", "manuals/docent.toml"]);
     let site = Site::of(docent);
@@ -33,6 +33,10 @@ fn readers_may_ask_one_of_several_books() {
 
     for path in ["/api/v1/ask", "/api/v1/search"] {
         let (status, error) = site.post(path, json!({"query": "x", "book": "cars"}));
-        assert_eq!((status, &error["message"]), (400, &json!("there is no book `cars` here")), "{error}");
+        assert_eq!(
+            (status, &error["message"]),
+            (400, &json!("there is no book `cars` in this index")),
+            "{error}"
+        );
     }
 }

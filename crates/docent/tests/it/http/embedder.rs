@@ -1,4 +1,4 @@
-//! The server while its embedder is gone.
+//! The server while its embedder is unavailable.
 
 use docent_backends::testing::scripted_provider::Act;
 use reqwest::Method;
@@ -9,8 +9,8 @@ use crate::embedders::{Provider, write_book};
 use crate::support::Docent;
 
 #[test]
-fn an_embedder_that_is_gone_is_unavailable_and_comes_back() {
-    // The ingest is answered, then two questions are not.
+fn an_unavailable_embedder_gives_503_and_recovers() {
+    // The ingest succeeds, then two questions fail.
     let provider = Provider::start(1024, vec![Act::Answer, Act::Status(503), Act::Closed], Act::Answer);
     let docent = provider.cohere(Docent::new());
     write_book(&docent, 3);

@@ -1,4 +1,4 @@
-//! Who may use the server and how much, and what it does when told to stop.
+//! Who may use the server and how much, and how it stops.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,14 +13,14 @@ use crate::model::Model;
 use crate::support::Docent;
 
 #[test]
-fn keys_open_what_they_should() {
+fn keys_give_access_to_the_right_routes() {
     let docent = Docent::new();
     let make = |arguments: &[&str]| {
         let run = docent.run(arguments);
         (run.stdout.trim().to_owned(), run.stderr.split_once("[[serve.keys]]").unwrap().1.to_owned())
     };
-    let (reader, first) = make(&["key", "site"]);
-    let (admin, second) = make(&["key", "owner", "--admin"]);
+    let (user, first) = make(&["key", "site"]);
+    let (admin, second) = make(&["key", "operator", "--admin"]);
     docent.write("docent.toml", &format!("[[serve.keys]]{first}\n[[serve.keys]]{second}"));
     let site = Site::new(&docent);
     let status = |path: &str, key: Option<&str>| {
@@ -31,28 +31,31 @@ fn keys_open_what_they_should() {
     };
     assert_eq!(status("/api/v1/status", None), 401);
     assert_eq!(status("/api/v1/status", Some("wrong")), 401);
-    assert_eq!(status("/api/v1/status", Some(&reader)), 200);
+    assert_eq!(status("/api/v1/status", Some(&user)), 200);
     for admins in ["/api/v1/sessions", "/metrics"] {
-        assert_eq!((status(admins, Some(&reader)), status(admins, Some(&admin))), (401, 200), "{admins}");
+        assert_eq!((status(admins, Some(&user)), status(admins, Some(&admin))), (401, 200), "{admins}");
     }
     // A page must load before it can ask for a key.
     for open in ["/", "/widget.js", "/assets/chat.js", "/healthz", "/readyz"] {
         assert_eq!(status(open, None), 200, "{open}");
     }
     assert_eq!(site.send(Method::POST, "/mcp", Some(json!({})), &[]).status(), 401);
-    assert!(!site.served.said().contains(&reader), "no key in a log");
+    // The scheme of the header is not case-sensitive.
+    let lower = format!("bearer {admin}");
+    let metrics = site.send(Method::GET, "/metrics", None, &[("authorization", &lower)]);
+    let metrics = site.runtime.block_on(metrics.text()).unwrap();
+    assert!(metrics.contains("docent_requests_total"), "{metrics}");
+    assert!(!site.served.said().contains(&user), "the log contains no key");
+    // The scheme is not case-sensitive.
+    for scheme in ["bearer", "BEARER"] {
+        let header = format!("{scheme} {user}");
+        let response = site.send(Method::GET, "/api/v1/status", None, &[("authorization", &header)]);
+        assert_eq!(response.status(), 200, "{scheme}");
+    }
 }
 
 #[test]
-fn readers_behind_a_proxy_are_no_administrators() {
-    let site = Site::of(Docent::new());
-    let list = |headers: &[(&str, &str)]| site.send(Method::GET, "/api/v1/sessions", None, headers).status();
-    assert_eq!(list(&[]), 200);
-    assert_eq!(list(&[("x-forwarded-for", "203.0.113.7")]), 401);
-}
-
-#[test]
-fn too_many_requests_are_told_when_to_come_back() {
+fn rate_limited_requests_get_retry_after() {
     let site = Site::of(Docent::new().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "2"));
     let search = || site.send(Method::POST, "/api/v1/search", Some(json!({ "query": "node" })), &[]);
     assert_eq!((search().status(), search().status()), (StatusCode::OK, StatusCode::OK));
@@ -63,7 +66,128 @@ fn too_many_requests_are_told_when_to_come_back() {
 }
 
 #[test]
-fn when_all_places_are_taken_the_next_is_turned_away() {
+fn expensive_routes_are_rate_limited() {
+    for path in ["/api/v1/suggestions?limit=1", "/read/nowhere.md"] {
+        let site = Site::of(Docent::without_vectors().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "1"));
+        let get = || site.send(Method::GET, path, None, &[]);
+        assert_ne!(get().status(), 429, "{path}");
+        site.fails(get(), 429, "rate_limited", "slow down");
+        assert_eq!(site.get("/api/v1/status").0, 200, "cheap requests are not counted");
+    }
+}
+
+#[test]
+fn a_rejected_request_keeps_the_connection_open() {
+    let site = Site::of(Docent::without_vectors().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "1"));
+    let address = site.served.url.trim_start_matches("http://").to_owned();
+    let mut connection = TcpStream::connect(&address).unwrap();
+    let body = json!({ "query": "x".repeat(20_000) }).to_string();
+    let mut ask = || {
+        let head = format!(
+            "POST /api/v1/search HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        // The server may respond to the head before the body arrives.
+        connection.write_all(head.as_bytes()).unwrap();
+        connection.write_all(body.as_bytes()).unwrap();
+        read_response(&mut connection)
+    };
+    let statuses = [ask(), ask(), ask()].map(|response| response.split(' ').nth(1).unwrap().to_owned());
+    assert_eq!(statuses, ["400", "429", "429"]);
+}
+
+/// Reads a response with a length from a connection that stays open.
+fn read_response(connection: &mut TcpStream) -> String {
+    let mut text = Vec::new();
+    let mut byte = [0];
+    while !text.ends_with(b"\r\n\r\n") {
+        connection.read_exact(&mut byte).expect("the connection is open");
+        text.push(byte[0]);
+    }
+    let head = String::from_utf8(text).unwrap();
+    assert!(!head.to_lowercase().contains("connection: close"), "{head}");
+    let length = head
+        .lines()
+        .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok());
+    connection.read_exact(&mut vec![0; length.unwrap()]).unwrap();
+    head
+}
+
+#[test]
+fn clients_behind_a_proxy_have_separate_limits() {
+    let docent = Docent::without_vectors()
+        .with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "1")
+        .with("DOCENT_SERVE__TRUST_PROXY", "true");
+    let site = Site::of(docent);
+    let search = |forwarded: &str| {
+        let headers = [("x-forwarded-for", forwarded)];
+        site.send(Method::POST, "/api/v1/search", Some(json!({ "query": "node" })), &headers)
+            .status()
+            .as_u16()
+    };
+    // The proxy appends the address it saw; addresses that the client sends before it are ignored.
+    assert_eq!((search("198.51.100.1"), search("203.0.113.7, 198.51.100.1")), (200, 429));
+    assert_eq!((search("198.51.100.2"), search("2001:db8::1"), search("2001:db8::2")), (200, 200, 429));
+    let docs =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating.md")).unwrap();
+    let section = docs.split("## Behind a reverse proxy").nth(1).unwrap().split("\n## ").next().unwrap();
+    assert!(
+        section.contains("trust_proxy = true")
+            && section.contains("X-Forwarded-For $proxy_add_x_forwarded_for")
+    );
+}
+
+#[test]
+fn incomplete_requests_do_not_block_others() {
+    let docent = Docent::without_vectors()
+        .with("DOCENT_SERVE__CONNECTIONS_PER_ADDRESS", "20")
+        .with("DOCENT_SERVE__REQUEST_SECONDS", "2");
+    let mut site = Site::of(docent);
+    let address = site.served.url.trim_start_matches("http://").to_owned();
+    let starts: [&[u8]; 4] = [
+        b"",
+        b"PRI * HT",
+        b"GET / HTTP/1.1\r\nHost: x\r\n",
+        b"POST /api/v1/search HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+    ];
+    let half: Vec<TcpStream> = (0..60)
+        .map(|number| {
+            let mut connection = TcpStream::connect(&address).unwrap();
+            let _ = connection.write_all(starts[number % starts.len()]);
+            connection
+        })
+        .collect();
+    // A client at another address is served meanwhile.
+    let other =
+        reqwest::Client::builder().local_address(std::net::IpAddr::from([127, 0, 0, 2])).build().unwrap();
+    let asked =
+        other.post(format!("{}/api/v1/search", site.served.url)).json(&json!({ "query": "node" })).send();
+    assert_eq!(site.runtime.block_on(asked).unwrap().status(), 200);
+    // All of them end: those over the limit at once, the others when they time out.
+    for mut connection in half {
+        connection.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut rest = Vec::new();
+        if let Err(error) = connection.read_to_end(&mut rest) {
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
+        }
+        assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&rest));
+    }
+    assert_eq!(site.get("/healthz").0, 200, "the address can connect again");
+    // They do not prevent the server from stopping either.
+    let _half = TcpStream::connect(&address).unwrap();
+    assert!(site.served.stop());
+}
+
+#[test]
+fn a_long_selection_is_answered() {
+    let site = Site::of(Docent::new());
+    let words = "a ".repeat(31_000);
+    let (status, answer) = site.post("/api/v1/ask", json!({ "query": NODE, "selection": { "text": words } }));
+    assert_eq!((status, &answer["grounded"]), (200, &json!(true)));
+}
+
+#[test]
+fn a_question_without_a_free_permit_is_rejected() {
     let model = Model::start(vec![Reply::Stall { after: "A node".to_owned() }]);
     let docent = model
         .serve(Docent::new())
@@ -73,18 +197,21 @@ fn when_all_places_are_taken_the_next_is_turned_away() {
     let ask = || site.client.post(format!("{}/api/v1/ask", site.served.url)).json(&json!({ "query": NODE }));
     let first = site.runtime.spawn(ask().send());
     wait_for(|| model.requests().len() == 1);
-    let begun = Instant::now();
     let refused = site.runtime.block_on(ask().send()).unwrap();
-    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
     assert!(refused.headers().contains_key("retry-after"));
     site.fails(refused, 503, "overloaded", "Too many questions at once");
     first.abort();
 }
 
 #[test]
-fn a_reader_who_leaves_takes_the_turn_along() {
+fn a_disconnecting_client_cancels_the_turn() {
     let model = Model::start(vec![Reply::Stall { after: "A node is a participant. And".to_owned() }]);
-    let site = Site::of(model.serve(Docent::new()));
+    // With the longest deadlines, only the client can end the turn.
+    let patient = model
+        .serve(Docent::new())
+        .with("DOCENT_AGENT__DEADLINE_SECONDS", "600")
+        .with("DOCENT_AGENT__STREAM_DEADLINE_SECONDS", "600");
+    let site = Site::of(patient);
     let address = site.served.url.trim_start_matches("http://").to_owned();
     let mut connection = TcpStream::connect(&address).unwrap();
     let body = json!({ "query": NODE, "stream": true }).to_string();
@@ -98,14 +225,12 @@ fn a_reader_who_leaves_takes_the_turn_along() {
     connection.read_exact(&mut seen).unwrap();
     wait_for(|| model.requests().len() == 1);
     drop(connection);
-    // The model notices that nobody listens any more, long before any deadline.
-    let begun = Instant::now();
+    // The model notices that the client disconnected.
     model.hangup();
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 #[test]
-fn stopping_finishes_the_turns_under_way() {
+fn stopping_finishes_the_current_turns() {
     let reply = Reply::Paced {
         text: "A node is a participant in the ROS 2 graph that does one job [1].".to_owned(),
         first_ms: 700,
@@ -123,7 +248,7 @@ fn stopping_finishes_the_turns_under_way() {
 }
 
 #[test]
-fn a_days_tokens_used_up_the_answers_are_the_books_own_words() {
+fn answers_are_extractive_once_the_daily_tokens_are_used_up() {
     let model = Model::start(vec![Reply::text("A node is a participant in the ROS 2 graph [1].")]);
     let docent = model.serve(Docent::new()).with("DOCENT_SERVE__DAILY_TOKENS", "1");
     {
@@ -133,20 +258,20 @@ fn a_days_tokens_used_up_the_answers_are_the_books_own_words() {
         assert_eq!((&second["model_used"], &second["degraded"]), (&json!("extractive"), &json!(false)));
         assert!(site.served.stop());
     }
-    // Starting again does not give them back.
+    // A restart does not reset the budget.
     let site = Site::new(&docent);
     assert_eq!(site.post("/api/v1/ask", json!({ "query": NODE })).1["model_used"], "extractive");
     assert_eq!(model.requests().len(), 1);
 }
 
 #[test]
-fn only_sites_on_the_list_may_call_from_a_page() {
+fn only_allowed_origins_may_call_from_a_page() {
     let site = Site::of(Docent::new().with("DOCENT_SERVE__CORS_ORIGINS", "[\"https://docs.example.org\"]"));
     let allowed = |origin: &str| {
         let headers = [
             ("origin", origin),
             ("access-control-request-method", "POST"),
-            ("access-control-request-headers", "content-type,authorization"),
+            ("access-control-request-headers", "content-type,authorization,x-docent-session-key"),
         ];
         let response = site.send(Method::OPTIONS, "/api/v1/ask", None, &headers);
         response.headers().get("access-control-allow-origin").map(|value| value.to_str().unwrap().to_owned())
@@ -156,7 +281,7 @@ fn only_sites_on_the_list_may_call_from_a_page() {
 }
 
 #[test]
-fn broken_and_slow_requests_do_not_take_the_server_down() {
+fn malformed_and_slow_requests_do_not_take_the_server_down() {
     let site = Site::of(Docent::new());
     let address = site.served.url.trim_start_matches("http://").to_owned();
     let raw = |bytes: &[u8]| {
@@ -174,19 +299,14 @@ fn broken_and_slow_requests_do_not_take_the_server_down() {
         .header("content-type", "application/json")
         .body("{\"query\": \"\u{0}")
         .send();
-    site.fails(
-        site.runtime.block_on(nonsense).unwrap(),
-        400,
-        "validation_error",
-        "not what this route takes",
-    );
+    site.fails(site.runtime.block_on(nonsense).unwrap(), 400, "validation_error", "Invalid request body");
     assert_eq!(site.post("/api/v1/ask", json!({ "query": NODE })).0, 200);
 }
 
-fn wait_for(done: impl Fn() -> bool) {
+pub fn wait_for(done: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !done() {
-        assert!(Instant::now() < deadline, "it never happened");
+        assert!(Instant::now() < deadline, "timed out");
         std::thread::yield_now();
     }
 }

@@ -1,4 +1,4 @@
-//! Several servers on one PostgreSQL database, which dies in between.
+//! Several servers with one PostgreSQL database, which is killed in between.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use docent_backends::testing::postgres::{PASSWORD, Postgres};
 use super::*;
 
 #[test]
-fn two_servers_share_their_conversations_and_outlive_the_database() {
+fn two_servers_share_conversations_and_survive_a_database_crash() {
     let Some(mut postgres) = Postgres::start() else { return };
     let url = postgres.database();
     let server = || {
@@ -18,10 +18,13 @@ fn two_servers_share_their_conversations_and_outlive_the_database() {
         Site::of(docent)
     };
     let sites = [server(), server()];
-    let id = sites[0].post("/api/v1/sessions", json!({})).1["session_id"].as_str().unwrap().to_owned();
-    let ask = |site: &Site| site.post("/api/v1/ask", json!({ "query": NODE, "session_id": id }));
+    let (id, key) = sites[0].begin();
+    let ask = |site: &Site| {
+        let body = json!({ "query": NODE, "session_id": id });
+        site.with_key(Method::POST, "/api/v1/ask", Some(body), &key)
+    };
     let turns = |site: &Site| -> Vec<String> {
-        let (status, session) = site.get(&format!("/api/v1/sessions/{id}"));
+        let (status, session) = site.with_key(Method::GET, &format!("/api/v1/sessions/{id}"), None, &key);
         assert_eq!(status, 200, "{session}");
         let turns = session["turns"].as_array().unwrap();
         turns.iter().map(|turn| turn["turn_id"].as_str().unwrap().to_owned()).collect()
@@ -46,10 +49,10 @@ fn two_servers_share_their_conversations_and_outlive_the_database() {
     let last = stored.last().unwrap();
     let rated =
         sites[1].post("/api/v1/feedback", json!({ "turn_id": last, "rating": "up", "comment": "a\u{0}b" }));
-    // The other server may still have the turn on its way to the log.
+    // The other server may not have written the turn to the log yet.
     assert!([200, 204, 404].contains(&rated.0), "{rated:?}");
 
-    // Without the database there are no conversations, but the book still answers.
+    // Without the database there are no conversations, but questions are still answered.
     postgres.kill();
     let without = |site: &Site| {
         let (status, readiness) = site.get("/readyz");
@@ -61,7 +64,7 @@ fn two_servers_share_their_conversations_and_outlive_the_database() {
     };
     std::thread::scope(|scope| sites.iter().for_each(|site| drop(scope.spawn(|| without(site)))));
 
-    // It comes back, and so do they.
+    // The database comes back, and so do the conversations.
     postgres.restart();
     for site in &sites {
         assert_eq!(site.get("/readyz").0, 200);

@@ -1,4 +1,4 @@
-//! Conversations in a real PostgreSQL, by the real binary. One server for all of it.
+//! Conversations in a real PostgreSQL database, with the real binary. One server is used for all tests.
 
 use docent_backends::testing::postgres::{PASSWORD, Postgres};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::share_one_conversation;
 use crate::support::{Docent, Run};
 
 #[test]
-fn conversations_are_kept_in_postgres_and_copied_both_ways() {
+fn conversations_are_stored_in_postgres_and_can_be_copied_both_ways() {
     let Some(mut postgres) = Postgres::start() else { return };
     let url = postgres.database();
     let docent =
@@ -25,25 +25,25 @@ fn conversations_are_kept_in_postgres_and_copied_both_ways() {
 }
 
 fn copies(postgres: &Postgres, docent: &Docent, url: &str, id: &str) {
-    // To a file: with the turns, their order, title and times.
+    // To a file: with the turns, their order, titles and times.
     let other = postgres.database();
     let local = Docent::without_vectors().with("DATABASE_URL", &other);
     let file = local.home.path().join("data/sessions.sqlite");
     let to_file = ["sessions", "copy", "--from", "postgres", "--to", file.to_str().unwrap()];
     assert_eq!(
         docent.ok(&to_file),
-        "1 conversation copied, 0 brought up to date, 0 there already\n5 turns written, 0 of the owner's log\n"
+        "1 conversation copied, 0 updated, 0 unchanged\nwrote 5 turns and 0 turn log records\n"
     );
     assert_eq!(local.json(&["sessions", "export", id]), docent.json(&["sessions", "export", id]));
 
-    // Again: only what is new.
+    // Again: only new turns are copied.
     docent.ok(&["ask", "What is a topic?", "--session", id]);
     docent.ok(&["ask", "What is a ROS 2 node?", "--session", "new"]);
     let again =
         json!({ "copied": 1, "updated": 1, "unchanged": 0, "conflicts": [], "turns": 2, "logged": 0 });
     assert_eq!(docent.json(&to_file), again);
 
-    // And from the file to another database.
+    // From the file to another database.
     let copied = local.ok(&["sessions", "copy", "--from", "sqlite", "--to", "postgres"]);
     assert!(copied.starts_with("2 conversations copied"), "{copied}");
     let moved = Docent::without_vectors()
@@ -53,17 +53,17 @@ fn copies(postgres: &Postgres, docent: &Docent, url: &str, id: &str) {
     assert_eq!(moved.json(&["sessions", "list"]), docent.json(&["sessions", "list"]));
     assert_eq!(moved.json(&["sessions", "export", id]), docent.json(&["sessions", "export", id]));
 
-    // Both go on: both are left alone, and named.
+    // If a conversation continued in both stores, it is left unchanged in both and named.
     moved.ok(&["ask", "What is a digital twin?", "--session", id]);
     docent.ok(&["ask", "What is Isaac Sim?", "--session", id]);
     let run = docent.run(&["sessions", "copy", "--from", "postgres", "--to", &other]);
     assert_eq!(run.status, 0);
-    assert!(run.stderr.contains(&format!("{id} went on differently in both stores")), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("{id} was continued differently in both stores")), "{}", run.stderr);
     keeps_the_password(&run);
     docent.fails(
         &["sessions", "copy", "--from", "postgres", "--to", "postgres"],
         2,
-        &format!("error: {} cannot be copied to itself", shown(url)),
+        &format!("error: cannot copy {} to itself", shown(url)),
     );
 }
 
@@ -107,16 +107,16 @@ fn keeps_the_password(run: &Run) {
     }
 }
 
-/// The address without who logs in.
+/// The address without credentials.
 fn shown(url: &str) -> String {
     url.replace(&format!("docent:{PASSWORD}@"), "")
 }
 
 #[test]
-fn a_store_that_cannot_be_is_refused() {
+fn invalid_stores_are_rejected() {
     let docent = Docent::without_vectors();
     let hint = "hint: a store is sqlite, postgres, a file, or postgres://…";
-    let begins = "error: the address of a PostgreSQL database begins with postgres://";
+    let begins = "error: the URL of a PostgreSQL database must start with postgres://";
     for address in
         ["mysql://user:swordfish@host/db", "user:swordfish@host/db", "postgres:user:swordfish@host"]
     {
@@ -129,32 +129,32 @@ fn a_store_that_cannot_be_is_refused() {
     docent.fails(
         &["sessions", "copy", "--from", "memory", "--to", "sqlite"],
         2,
-        "error: conversations in memory go with the program",
+        "error: in-memory conversations cannot be copied: they are lost when the process exits",
     );
     docent.fails(
         &["sessions", "copy", "--from", "nowhere.sqlite", "--to", "sqlite"],
         1,
-        "error: there is no file nowhere.sqlite to copy from",
+        "error: cannot copy from nowhere.sqlite: no such file",
     );
     docent.fails(
         &["sessions", "copy", "--from", "sqlite", "--to", "postgres"],
         3,
-        "error: PostgreSQL is to keep the conversations, but sessions.url is not set\n\
+        "error: PostgreSQL is selected for conversations, but sessions.url is not set\n\
          hint: set DOCENT_SESSIONS__URL or DATABASE_URL to postgres://user:password@host/database",
     );
 
-    // The setting is checked before anything runs, and an empty one is none.
+    // The setting is checked at startup, and an empty value counts as unset.
     let docent = docent.with("DOCENT_SESSIONS__KIND", "postgres").with("DATABASE_URL", "");
     docent.fails(
         &["search", "What is a node?"],
         3,
-        "error: PostgreSQL is to keep the conversations, but sessions.url is not set\n\
+        "error: PostgreSQL is selected for conversations, but sessions.url is not set\n\
          hint: set DOCENT_SESSIONS__URL or DATABASE_URL to postgres://user:password@host/database",
     );
     docent.with("DOCENT_SESSIONS__URL", "postgres://user:sword/fish@host/db").fails(
         &["sessions", "list"],
         3,
-        "error: sessions.url: in an address, write / as %2F, ? as %3F, # as %23 and @ as %40\n\
-         hint: it looks like postgres://user:password@host/database",
+        "error: sessions.url: in a password, write / as %2F, ? as %3F, # as %23 and @ as %40\n\
+         hint: the URL must look like postgres://user:password@host/database",
     );
 }

@@ -1,4 +1,4 @@
-//! Sites that mean no good: the crawl ends, in bounded time and memory, and says why.
+//! Malicious sites: the crawl ends in bounded time and memory and reports why.
 
 use docent_backends::testing::ScriptedSite;
 use docent_backends::testing::scripted_site::{Answer, Visit};
@@ -6,7 +6,7 @@ use docent_backends::testing::scripted_site::{Answer, Visit};
 use super::{docent, page, skipped, urls};
 use crate::support::{Docent, Run, last_object};
 
-/// A good start page with one link, and a script for the rest.
+/// A valid start page with one link, and a script for the rest.
 fn site(script: impl Fn(&Visit) -> Answer + Send + Sync + 'static) -> ScriptedSite {
     ScriptedSite::start(move |visit| match visit.path.as_str() {
         "/" => page("Start", "<p>Welcome to the plant.</p>", &["/x"]),
@@ -18,7 +18,7 @@ fn site(script: impl Fn(&Visit) -> Answer + Send + Sync + 'static) -> ScriptedSi
     .unwrap()
 }
 
-/// Ingests and expects only the start page, and this reason for the other.
+/// Ingests and expects only the start page, and this reason for the other page.
 fn check(docent: &Docent, site: &ScriptedSite, reason: &str) {
     let report = docent.json(&["ingest", &site.url(), "--allow-private"]);
     assert_eq!(urls(docent, &site.url()), ["/"]);
@@ -31,10 +31,10 @@ fn fails(docent: &Docent, site: &ScriptedSite, status: i32) -> Run {
     run
 }
 
-/// What a crawl of a few pages may hold, whatever they send.
+/// Memory limit for a crawl of a few pages, whatever they send.
 const MOST_MEGABYTES: u64 = 400;
 
-/// The same, and that memory stays within bounds.
+/// The same, and checks that memory stays within the limit.
 fn check_memory(docent: &Docent, site: &ScriptedSite, reason: &str) {
     let (run, peak) = docent.run_watched(&["ingest", &site.url(), "--allow-private", "--json"]);
     assert_eq!(run.status, 0, "{}", run.stderr);
@@ -44,7 +44,7 @@ fn check_memory(docent: &Docent, site: &ScriptedSite, reason: &str) {
 }
 
 #[test]
-fn endless_redirects() {
+fn endless_redirects_are_not_followed() {
     let longer = site(|visit| Answer::redirect(format!("{}x", visit.path)));
     check(&docent(), &longer, "too many redirects");
     let circle = site(|visit| Answer::redirect(if visit.path == "/x" { "/y" } else { "/x" }));
@@ -52,7 +52,7 @@ fn endless_redirects() {
 }
 
 #[test]
-fn endless_links() {
+fn endless_links_are_bounded() {
     let site = site(|visit| {
         page(
             "Deeper",
@@ -69,7 +69,7 @@ fn endless_links() {
 }
 
 #[test]
-fn bodies_without_end_and_bombs() {
+fn endless_bodies_and_compression_bombs_are_rejected() {
     use std::io::Write as _;
     let gigabyte = site(|_| Answer::Repeat {
         piece: vec![b'a'; 1 << 20],
@@ -98,21 +98,21 @@ fn bodies_without_end_and_bombs() {
 }
 
 #[test]
-fn pages_whose_tags_grow_without_end() {
+fn pages_whose_markup_grows_without_limit_are_cut_off() {
     let bold: String = (0..1000).map(|number| format!("<b id={number}>")).collect();
     let bomb = format!("<article><p>First words.</p><p>{bold}</p>{}", "<p>x".repeat(500_000));
     let site = site(move |_| Answer::html(bomb.clone()));
     let docent = docent();
     let (run, peak) = docent.run_watched(&["ingest", &site.url(), "--allow-private"]);
     assert_eq!(run.status, 0, "{}", run.stderr);
-    assert!(run.stderr.contains("only the beginning is read"), "{}", run.stderr);
+    assert!(run.stderr.contains("only the beginning was read"), "{}", run.stderr);
     assert!((1..1000).contains(&peak), "{peak} MB");
     assert_eq!(urls(&docent, &site.url()).len(), 2);
 }
 
 #[test]
-fn many_links_on_many_pages() {
-    // Each page leads to two thousand others that no other page leads to.
+fn many_links_on_many_pages_are_bounded() {
+    // Each page links to two thousand others that no other page links to.
     let site = site(|visit| {
         let links: Vec<String> = (0..2000).map(|link| format!("{}-{link}", visit.path)).collect();
         let links: Vec<&str> = links.iter().map(String::as_str).collect();
@@ -127,7 +127,7 @@ fn many_links_on_many_pages() {
 }
 
 #[test]
-fn slow_drips_and_cut_lines() {
+fn slow_and_interrupted_responses_are_skipped() {
     let drip = site(|_| Answer::Drip);
     let hasty = docent().with("DOCENT_SITE__TIMEOUT", "0.4").with("DOCENT_SITE__ATTEMPTS", "2");
     check(&hasty, &drip, "failed at the server");
@@ -135,7 +135,7 @@ fn slow_drips_and_cut_lines() {
 }
 
 #[test]
-fn deep_pages_and_broken_bytes() {
+fn deeply_nested_pages_and_invalid_bytes_are_read() {
     let deep = site(|_| Answer::html("<div>".repeat(100_000) + "deep words"));
     let docent = docent();
     docent.ok(&["ingest", &deep.url(), "--allow-private"]);
@@ -150,7 +150,7 @@ fn deep_pages_and_broken_bytes() {
 }
 
 #[test]
-fn robots_that_forbid_all() {
+fn robots_txt_that_forbids_everything_is_an_error() {
     let site = ScriptedSite::start(|visit| match visit.path.as_str() {
         "/robots.txt" => Answer::of("text/plain", "User-agent: *\nDisallow: /\n"),
         _ => Answer::html("<p>secret</p>"),
@@ -162,7 +162,7 @@ fn robots_that_forbid_all() {
 }
 
 #[test]
-fn storms_of_failures_end_the_crawl_and_cost_nothing_that_was_there() {
+fn repeated_failures_end_the_crawl_and_keep_the_index() {
     let links: Vec<String> = (0..100).map(|number| format!("/page{number}")).collect();
     let site = ScriptedSite::start(move |visit| match visit.path.as_str() {
         "/" => page("Start", "<p>Welcome.</p>", &links.iter().map(String::as_str).collect::<Vec<_>>()),
@@ -174,15 +174,15 @@ fn storms_of_failures_end_the_crawl_and_cost_nothing_that_was_there() {
     docent.write("book/a.md", "# A\n\nApples.\n");
     docent.ok(&["ingest", "book"]);
     let run = fails(&docent, &site, 4);
-    assert!(run.stderr.contains("10 pages in a row failed: the server failed (503)"), "{}", run.stderr);
-    assert!(site.visits().len() < 80, "the storm was waited out");
+    assert!(run.stderr.contains("10 pages in a row failed: the server returned HTTP 503"), "{}", run.stderr);
+    assert!(site.visits().len() < 80, "the crawl did not stop early");
     assert_eq!(docent.json(&["search", "apples"])["chunks"][0]["page_title"], "A");
     let down = ScriptedSite::start(|_| Answer::status(500)).unwrap();
     fails(&docent, &down, 4);
 }
 
 #[test]
-fn a_sitemap_of_a_million_addresses() {
+fn a_sitemap_with_a_million_urls_is_bounded() {
     let site = ScriptedSite::start(|visit| match visit.path.as_str() {
         "/sitemap.xml" => {
             let host = &visit.headers["host"];
@@ -200,12 +200,12 @@ fn a_sitemap_of_a_million_addresses() {
         docent().run_watched(&["ingest", &start, "--allow-private", "--max-pages", "20", "--json"]);
     let report = last_object(&run.stdout);
     assert!((1..MOST_MEGABYTES).contains(&peak), "{peak} MB");
-    assert_eq!(report["pages"]["added"], 19, "the start, which is not there, was asked for too");
+    assert_eq!(report["pages"]["added"], 19, "the missing start page counts as a request too");
     assert_eq!(report["sites"][0]["more"], true);
 }
 
 #[test]
-fn the_bytes_of_a_whole_site_are_bounded() {
+fn the_total_size_of_a_site_is_bounded() {
     let site = site(|visit| {
         page(
             "Long",
@@ -216,5 +216,5 @@ fn the_bytes_of_a_whole_site_are_bounded() {
     let docent = docent().with("DOCENT_SITE__MAX_SITE_BYTES", "200000");
     let report = docent.json(&["ingest", &site.url(), "--allow-private"]);
     assert!(urls(&docent, &site.url()).len() < 8);
-    assert_eq!(skipped(&report).keys().collect::<Vec<_>>(), ["beyond the bytes allowed for a site"]);
+    assert_eq!(skipped(&report).keys().collect::<Vec<_>>(), ["over the size limit of a site"]);
 }

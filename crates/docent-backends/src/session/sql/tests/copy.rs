@@ -1,10 +1,10 @@
-//! What a copy between two stores takes along, and what it leaves alone.
+//! Tests of copying between two stores.
 
-use docent_core::log::{Feedback, LoggedTurn, Rating, TurnLog};
+use docent_core::turn_log::{Feedback, LoggedTurn, Rating, TurnLog};
 
 use super::*;
 
-/// Both stores in files of one folder.
+/// Two stores in files of one folder.
 async fn two_files() -> (TempDir, SqlSessions, SqlSessions) {
     let folder = tempfile::tempdir().unwrap();
     let source = SqlSessions::open(&folder.path().join("source")).await.unwrap();
@@ -31,7 +31,7 @@ fn counts(copied: &Copied) -> [usize; 6] {
     [copied.copied, copied.updated, copied.unchanged, copied.conflicts.len(), copied.turns, copied.logged]
 }
 
-/// The two have the same conversations, in the same order, with the same log.
+/// Asserts that both stores have the same conversations, in the same order, and the same turn log.
 pub(super) async fn assert_same(one: &SqlSessions, other: &SqlSessions) {
     let sessions = one.list(usize::MAX, 0).await.unwrap();
     assert_eq!(sessions, other.list(usize::MAX, 0).await.unwrap());
@@ -42,7 +42,7 @@ pub(super) async fn assert_same(one: &SqlSessions, other: &SqlSessions) {
     assert_eq!(one.since("").await.unwrap(), other.since("").await.unwrap());
 }
 
-/// The whole of what a copy does, whatever the two databases are.
+/// Everything a copy does, for any combination of databases.
 pub(super) async fn copy_contract(source: &SqlSessions, target: &SqlSessions) {
     let nodes = session_of(source, &["What is a node?", "And a topic?"]).await;
     let empty = session_of(source, &[]).await;
@@ -54,11 +54,11 @@ pub(super) async fn copy_contract(source: &SqlSessions, target: &SqlSessions) {
     log(source, "And a topic?", "2026-01-01T10:00:00Z").await;
     source.rate(first, &Feedback { rating: Rating::Up, comment: Some("yes".to_owned()) }).await.unwrap();
 
-    assert_eq!(counts(&target.copy_from(source).await.unwrap()), [3, 0, 0, 0, 5, 2]);
+    assert_eq!(counts(&target.copy_from(source).await.unwrap()), [3, 0, 0, 0, 3, 2]);
     assert_same(source, target).await;
     assert_eq!(counts(&target.copy_from(source).await.unwrap()), [0, 0, 3, 0, 0, 0], "nothing is new");
 
-    // The source goes on.
+    // The source is continued.
     source.append(nodes, &turn("And an action?")).await.unwrap();
     source.reset(empty).await.unwrap();
     let service = session_of(source, &["What is a service?"]).await;
@@ -66,41 +66,58 @@ pub(super) async fn copy_contract(source: &SqlSessions, target: &SqlSessions) {
     assert_eq!(counts(&target.copy_from(source).await.unwrap()), [1, 2, 1, 0, 2, 1]);
     assert_same(source, target).await;
 
-    // The target goes on: that is nothing to copy, and stays.
+    // The target is continued: there is nothing to copy, and it is not changed.
     target.append(nodes, &turn("And a parameter?")).await.unwrap();
     target.rate(third, &Feedback { rating: Rating::Down, comment: None }).await.unwrap();
     assert_eq!(counts(&target.copy_from(source).await.unwrap()), [0, 0, 4, 0, 0, 0]);
     assert_eq!(queries(target, nodes).await.last().unwrap(), "And a parameter?");
 
-    // And the way back brings the other up to date.
+    // Copying back brings the source up to date.
     assert_eq!(counts(&source.copy_from(target).await.unwrap()), [0, 1, 3, 0, 1, 1]);
     assert_same(source, target).await;
 
-    // Both go on, differently: neither is lost.
+    // Both are continued differently: neither is lost.
     source.append(service, &turn("Here?")).await.unwrap();
     target.append(service, &turn("There?")).await.unwrap();
     source.append(anew, &turn("four")).await.unwrap();
     target.reset(anew).await.unwrap();
     let copied = target.copy_from(source).await.unwrap();
-    assert_eq!(copied.conflicts.len(), 2);
-    assert!(copied.conflicts.contains(&service) && copied.conflicts.contains(&anew));
+    assert_eq!(copied.conflicts, [service], "a later reset in the target is kept");
     assert_eq!(queries(target, service).await, ["What is a service?", "There?"]);
     assert_eq!(queries(source, service).await, ["What is a service?", "Here?"]);
     assert_eq!(queries(target, anew).await, [""; 0]);
 }
 
 #[tokio::test]
-async fn a_copy_takes_along_what_is_new_and_loses_nothing() {
+async fn a_copy_adds_what_is_new_and_loses_nothing() {
     let (_folder, source, target) = two_files().await;
     copy_contract(&source, &target).await;
 }
 
 #[tokio::test]
-async fn the_last_title_counts() {
+async fn a_reset_in_the_source_is_copied_to_the_target() {
+    let (_folder, source, target) = two_files().await;
+    let access = SessionAccess { owner: Some(SecretHash([1; 32])), share: Some(SecretHash([2; 32])) };
+    let id = source.create_with(access).await.unwrap().session_id;
+    source.append(id, &turn("What is a node?")).await.unwrap();
+    target.copy_from(&source).await.unwrap();
+    assert_eq!(target.access(id).await.unwrap(), access);
+    source.reset(id).await.unwrap();
+    source.append(id, &turn("What is a topic?")).await.unwrap();
+    assert_eq!(counts(&target.copy_from(&source).await.unwrap()), [0, 1, 0, 0, 1, 0]);
+    assert_eq!(queries(&target, id).await, ["What is a topic?"]);
+    let left: i64 =
+        sqlx::query_scalar("SELECT COUNT(*) FROM turns").fetch_one(&file(&target).reads).await.unwrap();
+    assert_eq!(left, 1);
+    assert_same(&source, &target).await;
+}
+
+#[tokio::test]
+async fn the_most_recent_title_is_kept() {
     let (_folder, source, target) = two_files().await;
     let id = session_of(&source, &["What is a node?"]).await;
     target.copy_from(&source).await.unwrap();
-    // Titles are dated to the millisecond.
+    // Timestamps have millisecond resolution.
     let later = async |before: &str| {
         while *now_rfc3339() <= *before {
             tokio::task::yield_now().await
@@ -116,7 +133,7 @@ async fn the_last_title_counts() {
 }
 
 #[tokio::test]
-async fn a_long_log_is_copied_whole() {
+async fn a_long_log_is_copied_completely() {
     let (_folder, source, target) = two_files().await;
     let turns: Vec<LoggedTurn> = (0..1203)
         .map(|number| LoggedTurn {
@@ -130,7 +147,7 @@ async fn a_long_log_is_copied_whole() {
 }
 
 #[tokio::test]
-async fn a_conversation_with_holes_is_not_passed_on() {
+async fn a_conversation_with_missing_turns_is_not_copied() {
     let (_folder, source, target) = two_files().await;
     session_of(&source, &["one", "two"]).await;
     sqlx::query("DELETE FROM turns WHERE turn_number = 1").execute(&file(&source).writes).await.unwrap();
@@ -141,9 +158,9 @@ async fn a_conversation_with_holes_is_not_passed_on() {
     assert_eq!(target.list(10, 0).await.unwrap(), []);
 }
 
-/// Two copies at once, and one that is cut off, end like one.
+/// Two concurrent copies, after one that was interrupted, give the same result as a single one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn copies_may_meet_and_be_interrupted() {
+async fn copies_can_run_concurrently_and_be_interrupted() {
     let (_folder, source, target) = two_files().await;
     for _ in 0..30 {
         session_of(&source, &["one", "two", "three"]).await;

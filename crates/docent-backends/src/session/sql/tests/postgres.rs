@@ -1,7 +1,7 @@
-//! The contract on a real PostgreSQL, several stores on one database, and a server that goes
-//! away. Each test starts a server of its own, so there are few.
+//! Tests with a real PostgreSQL: the contract, several stores on one database, and server failures. Each test
+//! starts its own server, so there are only a few.
 
-use docent_core::testing::log::log_contract;
+use docent_core::testing::turn_log::log_contract;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -36,13 +36,13 @@ async fn postgres_keeps_the_contracts() {
     assert_same(&back, &copied).await;
     copy_contract(&store_at(&postgres.database()).await, &store_at(&postgres.database()).await).await;
 
-    the_database_may_be_shared(&postgres).await;
-    an_examination_changes_no_database(&postgres).await;
-    damage_is_told_from_absence(&postgres).await;
+    the_database_can_be_shared(&postgres).await;
+    examining_a_store_changes_no_database(&postgres).await;
+    damage_is_distinguished_from_unavailability(&postgres).await;
 }
 
-/// Other programs have tables called `sessions`, too.
-async fn the_database_may_be_shared(postgres: &Postgres) {
+/// Other programs may have a table called `sessions`, too.
+async fn the_database_can_be_shared(postgres: &Postgres) {
     let url = postgres.database();
     postgres.sql(name_of(&url), "CREATE TABLE sessions (x int); CREATE TABLE _sqlx_migrations (x int)");
     let store = store_at(&url).await;
@@ -50,7 +50,7 @@ async fn the_database_may_be_shared(postgres: &Postgres) {
     assert_eq!(postgres.sql(name_of(&url), "SELECT count(*) FROM public.sessions"), "0");
     assert_eq!(postgres.sql(name_of(&url), "SELECT count(*) FROM docent.sessions"), "1");
 
-    // Who may only use the tables, and make no schema, can.
+    // A user without the right to create a schema can use the tables.
     postgres.sql(
         name_of(&url),
         "CREATE ROLE reader LOGIN PASSWORD 'reads'; GRANT ALL ON SCHEMA docent TO reader;
@@ -60,7 +60,7 @@ async fn the_database_may_be_shared(postgres: &Postgres) {
     assert_eq!(reader.list(10, 0).await.unwrap().len(), 1);
 }
 
-async fn an_examination_changes_no_database(postgres: &Postgres) {
+async fn examining_a_store_changes_no_database(postgres: &Postgres) {
     let url = postgres.database();
     let examined = SqlSessions::examine(&place_of(&url)).await.unwrap();
     assert_eq!(examined.conversations, 0);
@@ -73,7 +73,7 @@ async fn an_examination_changes_no_database(postgres: &Postgres) {
     assert_eq!(SqlSessions::examine(&place_of(&url)).await.unwrap().conversations, 1);
 }
 
-async fn damage_is_told_from_absence(postgres: &Postgres) {
+async fn damage_is_distinguished_from_unavailability(postgres: &Postgres) {
     let url = postgres.database();
     let (store, name) = (store_at(&url).await, name_of(&url));
     let id = store.create().await.unwrap().session_id;
@@ -99,11 +99,11 @@ async fn damage_is_told_from_absence(postgres: &Postgres) {
 async fn several_stores_share_a_database() {
     let Some(postgres) = Postgres::start() else { return };
     let url = postgres.database();
-    // Whatever the server's custom is.
+    // Another default isolation level must not matter.
     let strict = "ALTER DATABASE postgres SET default_transaction_isolation = 'serializable'";
     postgres.sql("postgres", &strict.replacen("postgres", name_of(&url), 1));
 
-    // Of many that meet a new database, one makes the tables.
+    // If many stores open a new database at once, one creates the tables.
     let openings: Vec<_> = (0..6)
         .map(|_| {
             let place = place_of(&url);
@@ -125,7 +125,7 @@ async fn several_stores_share_a_database() {
                 for _ in 0..20 {
                     let turn = turn(&Uuid::new_v4().to_string());
                     store.append(busy, &turn).await.unwrap();
-                    assert!(queries(&store, busy).await.contains(&turn.query), "what was told is there");
+                    assert!(queries(&store, busy).await.contains(&turn.query), "the turn was written");
                     store.append(noisy, &turn).await.unwrap();
                     store.reset(noisy).await.unwrap();
                     store.rename(noisy, "Noise").await.unwrap();
@@ -150,18 +150,18 @@ async fn several_stores_share_a_database() {
         AND session_id = ";
     assert_eq!(postgres.sql(name_of(&url), &format!("{numbers} '{busy}'")), "t");
 
-    // Whoever used a session last, wherever, sees it first.
+    // The most recently used session is listed first in every store.
     for number in 0..12 {
         let id = [busy, noisy][number % 2];
         stores[number % 6].append(id, &turn("Me?")).await.unwrap();
         assert_eq!(stores[(number + 1) % 6].list(1, 0).await.unwrap()[0].session_id, id);
     }
 
-    a_writer_that_waited_is_the_last(&postgres, &url, &stores[0]).await;
-    a_collision_is_tried_again(&postgres, &url, &stores[0]).await;
+    a_writer_that_waited_counts_as_the_most_recent(&postgres, &url, &stores[0]).await;
+    a_collision_is_retried(&postgres, &url, &stores[0]).await;
 }
 
-async fn a_writer_that_waited_is_the_last(postgres: &Postgres, url: &str, store: &SqlSessions) {
+async fn a_writer_that_waited_counts_as_the_most_recent(postgres: &Postgres, url: &str, store: &SqlSessions) {
     let id = store.create().await.unwrap().session_id;
     let other = store.create().await.unwrap().session_id;
     let pool = sqlx::PgPool::connect(url).await.unwrap();
@@ -184,8 +184,8 @@ async fn a_writer_that_waited_is_the_last(postgres: &Postgres, url: &str, store:
     assert_eq!(order, [id, other]);
 }
 
-async fn a_collision_is_tried_again(postgres: &Postgres, url: &str, store: &SqlSessions) {
-    // The next four turns collide; a sequence does not forget what was rolled back.
+async fn a_collision_is_retried(postgres: &Postgres, url: &str, store: &SqlSessions) {
+    // The next four inserts collide; a sequence is not rolled back.
     let trigger = "
         CREATE SEQUENCE docent.collisions;
         CREATE FUNCTION docent.collide() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -199,7 +199,7 @@ async fn a_collision_is_tried_again(postgres: &Postgres, url: &str, store: &SqlS
     assert_eq!(queries(store, id).await, ["Once?"]);
     assert_eq!(postgres.sql(name_of(url), "SELECT last_value FROM docent.collisions"), "5");
 
-    // There is an end to it, and then nothing was written.
+    // After five attempts the write fails, and nothing was written.
     postgres.sql(name_of(url), "ALTER SEQUENCE docent.collisions MINVALUE -100 RESTART -100");
     let error = store.append(id, &turn("Never?")).await.unwrap_err();
     assert!(matches!(error, SessionError::Unavailable(_)), "{error}");
@@ -207,7 +207,7 @@ async fn a_collision_is_tried_again(postgres: &Postgres, url: &str, store: &SqlS
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_server_that_goes_away_is_unavailable_and_then_back() {
+async fn the_store_recovers_after_the_server_was_unreachable() {
     let Some(mut postgres) = Postgres::start() else { return };
     let url = postgres.database();
     let line = Line::to(postgres.port()).await;
@@ -220,7 +220,7 @@ async fn a_server_that_goes_away_is_unavailable_and_then_back() {
 
     let lost = turn("lost");
 
-    // A line that goes silent: while every connection is at work, and while one is wanted.
+    // The network freezes while all connections are in use and while a new one is needed.
     let mut begun = Vec::new();
     for _ in 0..CONNECTIONS {
         begun.push(distant.database.begin().await.unwrap());
@@ -240,7 +240,7 @@ async fn a_server_that_goes_away_is_unavailable_and_then_back() {
     line.freeze(false);
     in_time(distant.append(id, &turn("three"))).await.unwrap();
 
-    // A server that dies in the middle of a conversation.
+    // The server is killed in the middle of a conversation.
     postgres.kill();
     let (append, list, open) = tokio::join!(
         in_time(store.append(id, &lost)),
@@ -256,7 +256,7 @@ async fn a_server_that_goes_away_is_unavailable_and_then_back() {
     assert_eq!(queries(&store, id).await, ["one", "two", "three", "four"]);
     assert_eq!(store.get(id).await.unwrap().turn_count, 4);
 
-    // Somebody who does not know the password is told so, without it.
+    // A wrong password is reported without repeating it.
     let wrong = url.replace(PASSWORD, "not-the-swordfish");
     let refused = in_time(async { SqlSessions::open_at(&place_of(&wrong)).await }).await;
     assert!(!format!("{refused:?}").contains("not-the-swordfish"), "{refused:?}");
@@ -266,7 +266,7 @@ async fn a_server_that_goes_away_is_unavailable_and_then_back() {
     }
 }
 
-/// Waits as long as a reader might.
+/// Waits as long as a user might.
 async fn in_time<T>(call: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(12), call).await.expect("an answer within seconds")
 }
@@ -282,7 +282,7 @@ fn assert_unavailable_without_password<T: fmt::Debug>(result: Result<T, SessionE
     }
 }
 
-/// A line to a server that can fall silent. What was on it then is lost for ever.
+/// A connection to a server that can be frozen; data in transit is lost then.
 struct Line {
     port: u16,
     frozen: watch::Sender<bool>,

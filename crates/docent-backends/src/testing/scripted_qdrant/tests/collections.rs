@@ -1,3 +1,5 @@
+//! Collections and aliases.
+
 use qdrant_client::qdrant::vectors_config::Config;
 use qdrant_client::qdrant::{
     AliasOperations, ChangeAliases, CollectionStatus, CreateAlias, CreateCollection, DeleteAlias, FieldType,
@@ -21,7 +23,7 @@ fn rename(old: &str, new: &str) -> Action {
     Action::RenameAlias(RenameAlias { old_alias_name: old.into(), new_alias_name: new.into() })
 }
 
-/// The client has no call for several actions at once, so this one uses the generated stub.
+/// The client cannot send several actions at once, so this uses the generated stub.
 async fn change(server: &ScriptedQdrant, actions: Vec<Action>) -> Result<bool, QdrantError> {
     use qdrant_client::qdrant::collections_client::CollectionsClient;
     let channel = tonic::transport::Endpoint::from_shared(server.url()).unwrap().connect().await.unwrap();
@@ -36,18 +38,18 @@ async fn aliases(client: &Qdrant) -> Vec<(String, String)> {
     all.into_iter().map(|alias| (alias.alias_name, alias.collection_name)).collect()
 }
 
-/// The server tells its title and version, and needs no key for that.
+/// The server reports its title and version, without requiring a key.
 #[tokio::test]
-async fn it_tells_its_health() {
+async fn the_health_check_reports_title_and_version() {
     let (_server, client) = start().await;
     let health = client.health_check().await.unwrap();
     assert_eq!((health.title.as_str(), health.version.as_str()), ("qdrant - vector search engine", "1.19.0"));
 }
 
-/// A second creation is refused as existing; deleting tells whether there was anything; an unknown
+/// Creating a collection again fails because it exists; deleting reports whether there was one; an unknown
 /// collection is not found, with its name in backquotes.
 #[tokio::test]
-async fn collections_are_created_once_and_deleted_once() {
+async fn collections_can_be_created_and_deleted_only_once() {
     let (_server, client) = start_with_book().await;
     let again = client.create_collection(book("book")).await;
     assert_refused(again, Code::AlreadyExists, "Wrong input: Collection `book` already exists!");
@@ -60,9 +62,9 @@ async fn collections_are_created_once_and_deleted_once() {
     assert_refused(gone, Code::NotFound, "Not found: Collection `book` doesn't exist!");
 }
 
-/// Names that are no file names are refused on creation, and so is a width of zero.
+/// Names that are not valid file names are rejected on creation, and so is a width of zero.
 #[tokio::test]
-async fn a_collection_needs_a_good_name_and_a_width() {
+async fn a_collection_needs_a_valid_name_and_width() {
     let (_server, client) = start().await;
     let slash = client.create_collection(book("a/b")).await;
     assert_refused(
@@ -79,10 +81,10 @@ async fn a_collection_needs_a_good_name_and_a_width() {
     );
 }
 
-/// The description shows what was asked for, defaults for the rest, the payload schema with the
-/// points in each index, and the metadata.
+/// The description shows the values that were set, defaults for the rest, the payload schema with the number
+/// of points in each index, and the metadata.
 #[tokio::test]
-async fn a_collection_describes_itself() {
+async fn collection_info_shows_settings_schema_and_metadata() {
     let (_server, client) = start().await;
     let request =
         book("book").shard_number(2).quantization_config(ScalarQuantizationBuilder::default()).build();
@@ -117,9 +119,9 @@ async fn a_collection_describes_itself() {
     assert_eq!((cluster.shard_count, cluster.local_shards.len(), cluster.remote_shards.len()), (2, 2, 0));
 }
 
-/// An update changes the fields it gives and merges metadata, in which null takes a key away.
+/// An update changes the fields it sets and merges metadata, in which null removes a key.
 #[tokio::test]
-async fn an_update_changes_only_what_it_gives() {
+async fn an_update_changes_only_the_fields_it_sets() {
     let (_server, client) = start().await;
     let first = CreateCollection { metadata: fields(json!({"a": 1, "b": 2})), ..book("book").build() };
     client.create_collection(first).await.unwrap();
@@ -136,10 +138,10 @@ async fn an_update_changes_only_what_it_gives() {
     assert_eq!(keys, ["b", "c"]);
 }
 
-/// Every reading call follows an alias, also the question whether a collection exists; deleting
-/// by an alias deletes nothing; deleting the collection takes its aliases along.
+/// Every reading call follows an alias, including the check whether a collection exists; deleting by alias
+/// deletes nothing; deleting the collection removes its aliases.
 #[tokio::test]
-async fn an_alias_stands_for_its_collection() {
+async fn an_alias_resolves_to_its_collection() {
     let (server, client) = start_with_book().await;
     change(&server, vec![create("current", "book")]).await.unwrap();
     assert!(client.collection_exists("current").await.unwrap());
@@ -152,10 +154,10 @@ async fn an_alias_stands_for_its_collection() {
     assert_eq!(aliases(&client).await, []);
 }
 
-/// Aliases and collections have one space of names. An alias must point to a collection, not to
-/// another alias; creating one that exists points it elsewhere.
+/// Aliases and collections share one namespace. An alias must point to a collection, not to another alias;
+/// creating one that exists moves it.
 #[tokio::test]
-async fn aliases_are_refused_or_moved() {
+async fn aliases_can_be_moved_but_not_clash_with_collections() {
     let (server, client) = start_with_book().await;
     client.create_collection(book("next")).await.unwrap();
     change(&server, vec![create("current", "book")]).await.unwrap();
@@ -178,9 +180,9 @@ async fn aliases_are_refused_or_moved() {
     assert!(change(&server, vec![delete("unknown")]).await.unwrap());
 }
 
-/// Actions are applied in order and seen together; but after a refused one those before it stay.
+/// Actions are applied in order and become visible together, but if one fails, those before it are kept.
 #[tokio::test]
-async fn alias_actions_are_applied_in_order_and_not_taken_back() {
+async fn alias_actions_are_applied_in_order_and_not_rolled_back() {
     let (server, client) = start_with_book().await;
     change(&server, vec![create("a", "book"), rename("a", "b"), create("a", "book")]).await.unwrap();
     assert_eq!(aliases(&client).await.len(), 2);

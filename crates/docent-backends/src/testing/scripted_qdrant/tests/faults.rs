@@ -1,3 +1,5 @@
+//! Faults, restarts and keys.
+
 use std::time::{Duration, Instant};
 
 use qdrant_client::qdrant::points_client::PointsClient;
@@ -7,7 +9,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::*;
 
-/// The bare stub: unlike the client, it tries nothing twice.
+/// The generated stub: unlike the client, it does not retry.
 async fn stub(server: &ScriptedQdrant) -> PointsClient<Channel> {
     let channel = Endpoint::from_shared(server.url()).unwrap().connect().await.unwrap();
     PointsClient::new(channel).max_decoding_message_size(usize::MAX).max_encoding_message_size(usize::MAX)
@@ -24,7 +26,7 @@ async fn count(server: &ScriptedQdrant) -> u64 {
 
 /// Faults hit the calls they were set for, and no others.
 #[tokio::test]
-async fn faults_are_counted() {
+async fn faults_hit_only_the_calls_they_were_set_for() {
     let (server, _client) = start_with_book().await;
     let mut stub = stub(&server).await;
     let mut outcomes = async |calls: u64| {
@@ -48,9 +50,9 @@ async fn faults_are_counted() {
     assert_eq!(server.count("Upsert"), 11);
 }
 
-/// Over a rate limit the server says after how many seconds to come back, and the client reads it.
+/// When rate-limited, the server says how many seconds to wait, and the client reads it.
 #[tokio::test]
-async fn a_rate_limit_says_when_to_come_back() {
+async fn a_rate_limit_error_includes_retry_after() {
     let (server, client) = start_with_book().await;
     server.fault("Upsert", When::Next(1), Fault::RateLimited { retry_after: 7 });
     match client.upsert_points(upsert(1)).await {
@@ -62,19 +64,19 @@ async fn a_rate_limit_says_when_to_come_back() {
     assert_eq!(server.count("Upsert"), 1);
 }
 
-/// The client itself tries once more after `UNAVAILABLE` and `INTERNAL`, on a new connection.
+/// The client retries once after `UNAVAILABLE` and `INTERNAL`, on a new connection.
 #[tokio::test]
-async fn the_client_tries_twice() {
+async fn the_client_retries_once() {
     let (server, client) = start_with_book().await;
     server.fault("Upsert", When::Next(1), Fault::Unavailable);
     client.upsert_points(upsert(1)).await.unwrap();
     assert_eq!(server.count("Upsert"), 2);
 }
 
-/// A line that is cut before the work leaves nothing, one that is cut after it leaves everything,
-/// and the caller cannot tell which. The server has written an update down before its deadline.
+/// If the connection closes before the work, nothing is stored; if it closes afterwards, everything is, and
+/// the client cannot tell which. On a deadline, the server has already written the update.
 #[tokio::test]
-async fn a_cut_line_does_not_tell_what_was_done() {
+async fn a_closed_connection_hides_whether_the_work_was_done() {
     let (server, _client) = start_with_book().await;
     for (fault, stored) in [(Fault::CutBefore, 0), (Fault::CutAfter, 1), (Fault::Deadline, 2)] {
         server.fault("Upsert", When::Next(1), fault.clone());
@@ -89,9 +91,9 @@ async fn a_cut_line_does_not_tell_what_was_done() {
     }
 }
 
-/// A slow call takes its time, and others do not wait for it.
+/// A slow call does not delay others.
 #[tokio::test]
-async fn a_slow_call_keeps_nobody_else_waiting() {
+async fn a_slow_call_does_not_delay_others() {
     let (server, _client) = start_with_book().await;
     server.fault("Upsert", When::Next(1), Fault::Slow(Duration::from_millis(100)));
     let began = Instant::now();
@@ -106,10 +108,10 @@ async fn a_slow_call_keeps_nobody_else_waiting() {
     assert_eq!(count(&server).await, 1);
 }
 
-/// A killed server drops every call and connection at once; after a restart on the same port it has
-/// what it had acknowledged, and the same client goes on.
+/// A killed server drops every call and connection at once. After a restart on the same port it has
+/// everything it acknowledged, and the same client continues.
 #[tokio::test]
-async fn it_can_be_killed_and_brought_back() {
+async fn a_restart_keeps_acknowledged_data() {
     let (server, client) = start_with_book().await;
     client.upsert_points(upsert(1)).await.unwrap();
     server.fault("Upsert", When::Next(1), Fault::Slow(Duration::from_secs(60)));
@@ -131,9 +133,9 @@ async fn it_can_be_killed_and_brought_back() {
     assert_eq!(count(&server).await, 2);
 }
 
-/// A server with a key lets nobody in without it, except to ask for its health.
+/// A server with a key rejects every call without it, except the health check.
 #[tokio::test]
-async fn a_key_is_asked_for() {
+async fn calls_without_the_key_are_rejected() {
     let server = ScriptedQdrant::start_with_key("secret").await.unwrap();
     let stranger = connect(&server);
     stranger.health_check().await.unwrap();
@@ -149,9 +151,9 @@ async fn a_key_is_asked_for() {
     with("secret").list_collections().await.unwrap();
 }
 
-/// Messages have no upper size on the server's side: 40 MB go through in one.
+/// The server has no limit on message size: 40 MB fit into one message.
 #[tokio::test]
-async fn large_messages_go_through() {
+async fn large_messages_are_accepted() {
     let (server, _client) = start_with_book().await;
     let text = "x".repeat(40 << 20);
     let mut request = upsert(1);

@@ -1,3 +1,5 @@
+//! Filters.
+
 use qdrant_client::qdrant::condition::ConditionOneOf;
 use qdrant_client::qdrant::{
     Condition, CreateFieldIndexCollectionBuilder, FieldCondition, FieldType, Filter, MinShould,
@@ -36,7 +38,7 @@ fn field(condition: FieldCondition) -> Condition {
     ConditionOneOf::Field(condition).into()
 }
 
-/// A match holds if the value, or any element of an array, is the one asked for and of its type.
+/// A match holds if the value, or any element of an array, equals the wanted value and has its type.
 #[tokio::test]
 async fn values_match_by_type_and_in_arrays() {
     let (_server, client) = start_with_pages().await;
@@ -60,9 +62,9 @@ async fn values_match_by_type_and_in_arrays() {
     check(Condition::matches("lang", except), "1 4").await;
 }
 
-/// Without a text index a text is looked for letter by letter; with one, by words of any case.
+/// Without a text index, text matches as a substring; with one, by words regardless of case.
 #[tokio::test]
-async fn text_matches_by_words_once_there_is_an_index() {
+async fn text_matches_by_words_only_with_an_index() {
     let (_server, client) = start_with_pages().await;
     let search =
         async |text: &str| passing(&client, Filter::must([Condition::matches_text("title", text)])).await;
@@ -74,9 +76,9 @@ async fn text_matches_by_words_once_there_is_an_index() {
     assert_eq!(search("TREES nodes").await, "2");
 }
 
-/// Ranges hold for numbers, whole or not, alone or in an array.
+/// Ranges apply to numbers, integers or floats, alone or in an array.
 #[tokio::test]
-async fn ranges_hold_for_numbers() {
+async fn ranges_apply_to_numbers() {
     let (_server, client) = start_with_pages().await;
     let between = |range| Filter::must([Condition::range("n", range)]);
     assert_eq!(
@@ -92,9 +94,9 @@ async fn ranges_hold_for_numbers() {
     assert_eq!(passing(&client, Filter::must([field(many)])).await, "1");
 }
 
-/// Empty is what is missing, null or an empty array; null is only what is there as null.
+/// A missing field, null and an empty array are all empty; only an explicit null is null.
 #[tokio::test]
-async fn empty_and_null_differ() {
+async fn empty_and_null_are_different() {
     let (_server, client) = start_with_pages().await;
     assert_eq!(passing(&client, Filter::must([Condition::is_empty("tags")])).await, "2 3 5");
     assert_eq!(passing(&client, Filter::must([Condition::is_null("tags")])).await, "3");
@@ -103,8 +105,8 @@ async fn empty_and_null_differ() {
     assert_eq!(passing(&client, Filter::must([field(not_empty)])).await, "1 4 6");
 }
 
-/// All of `must`, none of `must_not`, any of `should`, enough of `min_should`; filters nest, and a
-/// nested condition looks at the elements of an array one by one.
+/// All of `must`, none of `must_not`, any of `should`, enough of `min_should`; filters nest, and a nested
+/// condition checks the elements of an array one by one.
 #[tokio::test]
 async fn conditions_combine() {
     let (_server, client) = start_with_pages().await;
@@ -133,9 +135,9 @@ async fn conditions_combine() {
     assert_eq!(passing(&client, Filter::default()).await, "1 2 3 4 5 6");
 }
 
-/// Paths that are none and conditions that ask for nothing are refused.
+/// Invalid paths and empty conditions are rejected.
 #[tokio::test]
-async fn malformed_filters_are_refused() {
+async fn malformed_filters_are_rejected() {
     let (_server, client) = start_with_pages().await;
     let scroll = async |condition| {
         let filter = Filter::must([condition]);

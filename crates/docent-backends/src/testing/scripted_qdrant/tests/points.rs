@@ -1,3 +1,5 @@
+//! Writing, reading and counting points.
+
 use qdrant_client::qdrant::vector_output;
 use qdrant_client::qdrant::vectors_output::VectorsOptions;
 use qdrant_client::qdrant::{Condition, CountPointsBuilder};
@@ -26,10 +28,10 @@ async fn count(client: &Qdrant) -> u64 {
     client.count(CountPointsBuilder::new("book").exact(true)).await.unwrap().result.unwrap().count
 }
 
-/// What goes in comes out: payloads of any shape, dense vectors at length one in a cosine space,
-/// sparse ones sorted; vectors that were not sent are not there.
+/// Points are returned as stored: payloads of any shape, dense vectors normalized in a cosine space, sparse
+/// ones sorted; vectors that were not sent are absent.
 #[tokio::test]
-async fn a_point_comes_back_as_it_was_stored() {
+async fn a_point_is_returned_as_stored() {
     let (_server, client) = start_with_book().await;
     let payload = json!({"n": 1, "x": 1.0, "deep": {"list": [1, "two", null, true]}, "none": null});
     put(
@@ -53,11 +55,11 @@ async fn a_point_comes_back_as_it_was_stored() {
     assert!(none.vectors.is_empty());
 }
 
-/// The deprecated fields of a vector mean the same as the new ones; an unnamed vector comes back
-/// without a name, and a sparse one must have a name.
+/// The deprecated vector fields mean the same as the new ones; an unnamed vector is returned without a name,
+/// and a sparse one must have a name.
 #[tokio::test]
 #[allow(deprecated, reason = "they are what is tested")]
-async fn old_forms_of_vectors_are_understood() {
+async fn deprecated_vector_fields_are_accepted() {
     let (_server, client) = start_with_book().await;
     let plain =
         CreateCollectionBuilder::new("plain").vectors_config(VectorParamsBuilder::new(2, Distance::Dot));
@@ -83,10 +85,10 @@ async fn old_forms_of_vectors_are_understood() {
     assert_refused(refused, Code::InvalidArgument, "Sparse vector must be named");
 }
 
-/// A wrong width is seen before anything is written, so it is refused even without waiting, and
-/// nothing of the request is stored. A message without `vectors` is refused; an empty map is not.
+/// A wrong width is detected before anything is written, so it is rejected even without `wait`, and nothing
+/// of the request is stored. A message without `vectors` is rejected; an empty map is not.
 #[tokio::test]
-async fn wrong_widths_are_always_refused() {
+async fn wrong_widths_are_always_rejected() {
     let (_server, client) = start_with_book().await;
     for wait in [true, false] {
         let points = vec![page(1, &[1.0, 0.0], &[], json!({})), page(2, &[1.0], &[], json!({}))];
@@ -111,10 +113,10 @@ async fn wrong_widths_are_always_refused() {
     assert_refused(refused, Code::InvalidArgument, "Expected some vectors");
 }
 
-/// An unknown name of a vector is found out only while the request is applied: who waits is
-/// refused, who does not gets an acknowledgement for a point that will never be there.
+/// An unknown vector name is detected only while the request is applied: with `wait` it is an error; without,
+/// the client gets an acknowledgement for a point that is never stored.
 #[tokio::test]
-async fn an_unknown_vector_is_refused_only_to_those_who_wait() {
+async fn an_unknown_vector_name_is_an_error_only_with_wait() {
     let (_server, client) = start_with_book().await;
     let point = || {
         let vectors = HashMap::from([("title".to_owned(), vec![1.0_f32, 0.0])]);
@@ -136,10 +138,10 @@ async fn an_unknown_vector_is_refused_only_to_those_who_wait() {
     assert_eq!(count(&client).await, 0);
 }
 
-/// Sparse vectors have each index once and as many values as indices; ids are numbers or UUIDs; a
-/// request without points is refused.
+/// Sparse vectors have unique indices and as many values as indices; ids are numbers or UUIDs; a request
+/// without points is rejected.
 #[tokio::test]
-async fn malformed_points_are_refused() {
+async fn malformed_points_are_rejected() {
     let (_server, client) = start_with_book().await;
     let send = async |points| refusal(client.upsert_points(UpsertPointsBuilder::new("book", points)).await);
     let twice = send(vec![page(1, &[], &[(3, 1.0), (3, 2.0)], json!({}))]).await;
@@ -151,8 +153,8 @@ async fn malformed_points_are_refused() {
     assert_eq!((empty.code(), empty.message()), (Code::InvalidArgument, "Bad request: Empty update request"));
 }
 
-/// A second upsert replaces the whole point, payload and all; of two in one request the last wins.
-/// Modes and a filter keep upserts from points.
+/// A second upsert replaces the whole point including its payload; of two in one request, the last wins.
+/// Modes and a filter restrict which points an upsert writes.
 #[tokio::test]
 async fn an_upsert_replaces_the_whole_point() {
     let (_server, client) = start_with_book().await;
@@ -179,8 +181,8 @@ async fn an_upsert_replaces_the_whole_point() {
     assert_eq!(count(&client).await, 2);
 }
 
-/// Deleting by id or filter tells nothing about how many there were; missing ids are fine. Getting
-/// skips missing ids and keeps the order asked for.
+/// Deleting by id or filter does not report a count; missing ids are fine. Getting skips missing ids and
+/// keeps the requested order.
 #[tokio::test]
 async fn points_are_deleted_by_id_and_by_filter() {
     let (_server, client) = start_with_book().await;
@@ -195,8 +197,8 @@ async fn points_are_deleted_by_id_and_by_filter() {
     assert!(left[0].vectors.is_none());
 }
 
-/// Setting merges into the payload, at a key if one is given, and null takes a key away;
-/// overwriting replaces it all. A point that is not there is an error for those who wait.
+/// Setting merges into the payload, at a key if one is given, and null removes a key; overwriting replaces
+/// all of it. A missing point is an error with `wait`.
 #[tokio::test]
 async fn payloads_are_set_and_overwritten() {
     let (_server, client) = start_with_book().await;
@@ -217,11 +219,11 @@ async fn payloads_are_set_and_overwritten() {
     assert_refused(refused, Code::NotFound, "Not found: No point with id 7 found");
 }
 
-/// Pages follow each other by id, numbers before UUIDs, ten at a time unless told otherwise; the
-/// offset is the first id of the next page, and there is none after the last page. Payloads come
-/// along unless refused, vectors only if asked for.
+/// Pages follow each other by id, numbers before UUIDs, ten per page by default; the offset is the first id
+/// of the next page, and absent after the last page. Payloads are included by default, vectors only on
+/// request.
 #[tokio::test]
-async fn scrolling_goes_through_everything_in_order() {
+async fn scrolling_returns_all_points_in_order() {
     let (_server, client) = start_with_book().await;
     let uuids = [Uuid::from_u128(9), Uuid::from_u128(3)];
     let mut points: Vec<_> =
@@ -245,9 +247,9 @@ async fn scrolling_goes_through_everything_in_order() {
     );
 }
 
-/// Selectors include or exclude parts of the payload by path, and choose vectors by name.
+/// Selectors include or exclude parts of the payload by path, and select vectors by name.
 #[tokio::test]
-async fn only_what_is_selected_comes_back() {
+async fn selectors_limit_what_is_returned() {
     let (_server, client) = start_with_book().await;
     let payload = json!({"a": {"b": 1, "c": 2}, "list": [{"x": 1, "y": 2}], "d": 3});
     put(&client, vec![page(1, &[1.0, 0.0], &[(1, 1.0)], payload)]).await;
@@ -273,10 +275,10 @@ async fn only_what_is_selected_comes_back() {
     assert_refused(unknown, Code::InvalidArgument, "Wrong input: Not existing vector name error: title");
 }
 
-/// A facet counts points by value, the most frequent first and ties by value, and needs an index
-/// that can look values up.
+/// A facet counts points per value, the most frequent first and ties by value, and needs an index that
+/// supports lookups.
 #[tokio::test]
-async fn facets_count_values_over_an_index() {
+async fn facets_count_values_of_an_indexed_field() {
     let (_server, client) = start_with_book().await;
     let tags = [json!(["b", "b", "a"]), json!("a"), json!(["c"]), json!(4)];
     let points =

@@ -1,3 +1,5 @@
+//! Dense and sparse queries.
+
 use qdrant_client::qdrant::{
     Condition, Filter, Fusion, PrefetchQueryBuilder, Query, QueryBatchPointsBuilder, QueryPoints,
     QueryPointsBuilder, SearchPointsBuilder, VectorInput,
@@ -37,8 +39,8 @@ async fn start_with_three() -> (ScriptedQdrant, Qdrant) {
     (server, client)
 }
 
-/// The nearest by cosine come first, whatever the lengths; points without the vector do not come.
-/// Neither payload nor vectors come along unless asked for.
+/// Results are ordered by cosine similarity, regardless of vector length; points without the vector are not
+/// returned. Payload and vectors are omitted unless requested.
 #[tokio::test]
 async fn dense_queries_find_the_nearest() {
     let (_server, client) = start_with_three().await;
@@ -59,9 +61,10 @@ async fn dense_queries_find_the_nearest() {
     assert!(!full.payload.is_empty() && full.vectors.is_some());
 }
 
-/// Scores are distances where smaller is better, and then the threshold is an upper one.
+/// For Euclidean and Manhattan spaces the score is a distance: smaller is better, and the threshold is an
+/// upper bound.
 #[tokio::test]
-async fn distances_order_their_own_way() {
+async fn scores_follow_the_distance_of_the_collection() {
     let (_server, client) = start().await;
     for (distance, expected) in [
         (Distance::Dot, [("2", 8.0), ("1", 2.0)]),
@@ -82,10 +85,10 @@ async fn distances_order_their_own_way() {
     }
 }
 
-/// Only points that share an index with the query come. A rare index weighs more: ln(1 + (N - n +
+/// Only points that share an index with the query are returned. A rare index weighs more: ln(1 + (N - n +
 /// 0.5) / (n + 0.5)), where N counts the points that have the vector, filtered or not.
 #[tokio::test]
-async fn sparse_queries_weigh_rare_words() {
+async fn sparse_queries_give_rare_indices_more_weight() {
     let (_server, client) = start_with_three().await;
     let idf = |n: f32| (1.0 + (3.0 - n + 0.5) / (n + 0.5)).ln();
     let round = |score: f32| (score * 1000.0).round() / 1000.0;
@@ -107,9 +110,9 @@ async fn a_batch_is_one_round_trip() {
     assert_eq!(server.calls(), [("Points/QueryBatch", "book".to_owned())]);
 }
 
-/// Every query of a batch must carry a name, although only that of the batch is used.
+/// Every query of a batch must name a collection, although only the name of the batch is used.
 #[tokio::test]
-async fn queries_of_a_batch_need_a_name() {
+async fn every_query_of_a_batch_needs_a_collection_name() {
     let (_server, client) = start_with_three().await;
     let ask = async |inner: &str| {
         let query = QueryPoints { collection_name: inner.to_owned(), ..dense(&[0.0, 1.0]).build() };
@@ -124,9 +127,10 @@ async fn queries_of_a_batch_need_a_name() {
     );
 }
 
-/// A point can be asked for its likes and is none of them; without a query the points come by id.
+/// A point can be used as the query and is then excluded from the results; without a query, points are
+/// ordered by id.
 #[tokio::test]
-async fn a_point_is_no_neighbour_of_itself() {
+async fn a_query_by_id_excludes_the_point_itself() {
     let (_server, client) = start_with_three().await;
     let like = |id: u64| QueryPointsBuilder::new("book").query(VectorInput::from(id)).using("meaning");
     assert_eq!(ask(&client, like(1)).await, hits([("2", 0.6), ("3", 0.0)]));
@@ -137,9 +141,9 @@ async fn a_point_is_no_neighbour_of_itself() {
     assert_eq!(ask(&client, QueryPointsBuilder::new("book").limit(2)).await, hits([("1", 1.0), ("2", 1.0)]));
 }
 
-/// Names, widths and kinds of vectors must fit the collection.
+/// Names, widths and kinds of vectors must match the collection.
 #[tokio::test]
-async fn queries_must_fit_the_collection() {
+async fn queries_must_match_the_collection() {
     let (_server, client) = start_with_three().await;
     let refused = async |query: QueryPointsBuilder, message: &str| {
         assert_refused(client.query(query).await, Code::InvalidArgument, message);
@@ -158,12 +162,12 @@ async fn queries_must_fit_the_collection() {
     .await;
 }
 
-/// What is not played says so by name, instead of answering wrongly.
+/// Unsupported calls fail with their name instead of a wrong result.
 #[tokio::test]
-async fn what_is_not_played_says_so() {
+async fn unsupported_calls_fail_with_their_name() {
     let (server, client) = start_with_three().await;
     let search = client.search_points(SearchPointsBuilder::new("book", vec![1.0, 0.0], 1)).await;
-    assert_refused(search, Code::Unimplemented, "the scripted Qdrant does not play Points/Search");
+    assert_refused(search, Code::Unimplemented, "the scripted Qdrant does not support Points/Search");
     assert_eq!(server.count("Search"), 1);
     let fused = QueryPointsBuilder::new("book")
         .add_prefetch(PrefetchQueryBuilder::default().query(vec![1.0, 0.0]).using("meaning"))

@@ -1,0 +1,3 @@
+//! The reader: a model that reads a passage together with a question or a claim.
+
+pub mod local;

@@ -1,0 +1,169 @@
+//! Find the key terms of a question: names, codes and versions, which have no synonyms.
+//!
+//! "How do I connect Webots?" cannot be answered from passages that do not mention Webots, however similar
+//! they are. "How do I glue strings together?" can, since a book may say "join". A word is a key term if it
+//! is written like a name or is not a common word of the language.
+//!
+//! Invariant: a passage that contains a key term in a slightly different spelling still counts as mentioning
+//! it.
+
+use std::collections::HashSet;
+
+use crate::question_kind::QuestionKind;
+use crate::terms::Analyzer;
+
+/// A key term of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyTerm {
+    /// The word as the user wrote it.
+    pub word: String,
+    /// Its search terms: the whole name first, then its parts.
+    terms: Vec<String>,
+}
+
+/// In longer questions, not every name matters, so they have no key terms.
+const MOST_WORDS: usize = 20;
+
+/// Abbreviations that are not names.
+const ABBREVIATED: [&str; 4] = ["e.g", "i.e", "etc", "vs"];
+
+/// Words of at least this length may differ by one letter, and words twice as long by two.
+const LEAST_MISSPELLED: usize = 6;
+
+/// The key terms of an English question. `is_common` decides whether a lower-case word is common.
+pub fn key_terms(question: &str, analyzer: &Analyzer, is_common: &dyn Fn(&str) -> bool) -> Vec<KeyTerm> {
+    let words = question.split_whitespace().count();
+    // An error message contains names from the user's own program.
+    if analyzer.language().code() != "en" || words > MOST_WORDS || QuestionKind::of(question).trouble {
+        return Vec::new();
+    }
+    let mut found: Vec<KeyTerm> = Vec::new();
+    let mut end = 0;
+    for term in analyzer.terms(question) {
+        let word = &question[term.start..term.end];
+        if term.start < end {
+            // Part of the previous name.
+            if let Some(name) = found.last_mut().filter(|name| name.word.contains(word)) {
+                name.terms.push(term.text);
+            }
+            continue;
+        }
+        end = term.end;
+        let opens = opens_sentence(&question[..term.start]);
+        // "ready-made" is two common words; a path or an option is the user's own, or found by its parts.
+        let is_own = word.starts_with(['/', '-']) || ABBREVIATED.contains(&word);
+        let lower = word.to_lowercase();
+        let is_plain = || is_inflected(&lower) || lower.split('-').all(is_common);
+        if !is_own && (is_name(word, opens) || !is_plain()) {
+            found.push(KeyTerm { word: word.to_owned(), terms: vec![term.text] });
+        }
+    }
+    let written_as_names = found.iter().filter(|name| is_name(&name.word, false)).count();
+    // In A Title Written Like This, capitals do not mark names.
+    if written_as_names * 2 > words && words > 3 { Vec::new() } else { found }
+}
+
+/// Whether a word has the ending of a verb or adverb, which names hardly ever have.
+fn is_inflected(word: &str) -> bool {
+    ["ing", "ed", "ly", "able"].iter().any(|ending| word.ends_with(ending))
+}
+
+/// Whether a word is written like a name: a capital inside a sentence, several capitals, or digits mixed with
+/// other characters.
+fn is_name(word: &str, opens_sentence: bool) -> bool {
+    let capitals = word.chars().filter(|c| c.is_uppercase()).count();
+    let digits = word.chars().any(|c| c.is_ascii_digit());
+    let mixed = digits && word.chars().any(|c| !c.is_ascii_digit());
+    mixed || capitals > 1 || (capitals == 1 && !opens_sentence && word.chars().count() > 1)
+}
+
+fn opens_sentence(before: &str) -> bool {
+    let before = before.trim_end();
+    before.is_empty() || before.ends_with(['.', '?', '!', ':', '"', '\'', '(', '-'])
+}
+
+impl KeyTerm {
+    /// Whether a text with these terms and words mentions the key term, possibly in another spelling.
+    pub fn is_in(&self, terms: &HashSet<String>, words: &HashSet<String>) -> bool {
+        let (whole, parts) =
+            self.terms.split_first().map_or(("", &[][..]), |(whole, parts)| (whole.as_str(), parts));
+        let lower = self.word.to_lowercase();
+        terms.contains(whole)
+            || (!parts.is_empty() && parts.iter().all(|part| terms.contains(part)))
+            || words.contains(&lower)
+            || words.iter().any(|word| is_numbered(word, &lower))
+            || words.iter().any(|word| is_misspelled(&lower, word))
+    }
+}
+
+/// Whether `word` is the name with digits appended: "ROS 2" is also written "ROS2".
+fn is_numbered(word: &str, name: &str) -> bool {
+    word.strip_prefix(name).is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit()))
+}
+
+/// The words of a text in lower case, not stemmed.
+pub fn words(text: &str) -> HashSet<String> {
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}
+
+/// Whether two words differ only by a typo: a letter added, missing, replaced or swapped with its neighbor.
+fn is_misspelled(word: &str, right: &str) -> bool {
+    let length = word.chars().count();
+    let slips = if length < LEAST_MISSPELLED {
+        0
+    } else if length < 2 * LEAST_MISSPELLED {
+        1
+    } else {
+        2
+    };
+    slips > 0
+        && word.chars().all(char::is_alphabetic)
+        && length.abs_diff(right.chars().count()) <= slips
+        && strsim::osa_distance(word, right) <= slips
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::language::Language;
+
+    fn check(question: &str, expected: &[&str]) {
+        let analyzer = Analyzer::new(Language::default());
+        let common =
+            ["connect", "environment", "create", "record", "camera", "glue", "strings", "together", "set"];
+        let found = key_terms(question, &analyzer, &|word| common.contains(&word));
+        assert_eq!(found.iter().map(|name| name.word.as_str()).collect::<Vec<_>>(), expected, "{question}");
+    }
+
+    #[test]
+    fn names_and_uncommon_words_are_key_terms() {
+        check("connect webots", &["webots"]);
+        check("Create a conda environment", &["conda"]);
+        check("record the camera on Windows 3.11", &["Windows", "3.11"]);
+        check("glue strings together", &[]);
+        check("crouching", &[]);
+    }
+
+    #[test]
+    fn titles_and_error_messages_have_no_key_terms() {
+        check("Set Environment Record Camera", &[]);
+        check("error: webots not found", &[]);
+    }
+
+    #[test]
+    fn a_key_term_is_found_whole_by_its_parts_or_misspelled() {
+        let analyzer = Analyzer::new(Language::default());
+        let is_in = |question: &str, text: &str| {
+            let terms = analyzer.terms(text).into_iter().map(|term| term.text).collect();
+            key_terms(question, &analyzer, &|_| false)[0].is_in(&terms, &words(text))
+        };
+        assert!(is_in("symlink-install", "Use --symlink-install to link."));
+        assert!(is_in("kubernets", "It runs on Kubernetes."));
+        assert!(is_in("ros", "ROS2 has no master."));
+        assert!(!is_in("conda", "A condo in town."));
+        assert!(!is_in("webots", "Websites and robots."));
+    }
+}

@@ -1,0 +1,206 @@
+//! Classify what a question asks for: a definition, steps, a value, a reason …
+//!
+//! The kinds are only one of the signals for choosing between statements, so a question may have several
+//! kinds or none. They are detected by English words; a question in another language has no kind.
+//!
+//! Invariant: the kinds depend only on the words of the question.
+
+use crate::sentence::sentences;
+
+/// What a question asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QuestionKind {
+    /// A number, a default or a limit.
+    pub value: bool,
+    /// A reason.
+    pub why: bool,
+    /// A comparison of two things.
+    pub comparison: bool,
+    /// Steps or a command.
+    pub how_to: bool,
+    /// The meaning of a term.
+    pub definition: bool,
+    /// Several items.
+    pub list: bool,
+    /// Help with an error or a symptom.
+    pub trouble: bool,
+    /// Not a question but search terms.
+    pub keyword: bool,
+}
+
+/// Maximum number of words for [`QuestionKind::keyword`].
+const KEYWORD_WORDS: usize = 4;
+
+impl QuestionKind {
+    /// Detects the kinds of a question.
+    pub fn of(question: &str) -> Self {
+        let lower = question.trim().to_lowercase();
+        let padded = format!(" {lower} ");
+        let starts = |words: &[&str]| words.iter().any(|word| lower.starts_with(word));
+        let holds = |words: &[&str]| words.iter().any(|word| padded.contains(word));
+        let asks = starts(ASKING) || lower.contains('?');
+        Self {
+            value: starts(&["when "])
+                || holds(&[
+                    "how many",
+                    "how much",
+                    "how long",
+                    "how fast",
+                    "how old",
+                    "how high",
+                    "how big",
+                    "how large",
+                    "how often",
+                    " default",
+                    "maximum",
+                    "minimum",
+                    " limit",
+                    "what year",
+                    "which version",
+                    "what version",
+                    "number of",
+                    " at what ",
+                    "what value",
+                    "what size",
+                    "which level",
+                ]),
+            why: starts(&["why"]) || holds(&[" why ", " why?", "what for", "reason", "how come"]),
+            comparison: holds(&[
+                " vs ",
+                " vs. ",
+                " versus ",
+                "difference",
+                " differ",
+                "compared",
+                " or ",
+                "instead of",
+                "better",
+                "distinguish",
+                "same as",
+                "the same",
+            ]),
+            how_to: starts(&["how do", "how to", "how can", "how should", "how would"])
+                || holds(&[
+                    "how do i",
+                    "how can i",
+                    "how to ",
+                    "command",
+                    "i want",
+                    "i need",
+                    "need to",
+                    "want to",
+                    "a way to",
+                    " make ",
+                    "set up",
+                    "install",
+                    "configure",
+                    "steps",
+                    " run ",
+                ]),
+            definition: starts(&["what is", "what are", "what's", "whats", "define", "explain", "what does"])
+                || holds(&[" mean", "what exactly", " is that", "definition", "= ?"]),
+            list: holds(&[
+                "which ",
+                "what kinds",
+                "what types",
+                " list ",
+                "what are the",
+                "types of",
+                "kinds of",
+                "name the",
+                "options",
+                "parts of",
+            ]),
+            trouble: holds(&[
+                "error",
+                "fail",
+                "cannot",
+                "can't",
+                " cant ",
+                "not work",
+                "doesn't",
+                "doesnt",
+                "wont ",
+                "won't",
+                "exception",
+                "warning",
+                "crash",
+                "wrong",
+                "stuck",
+                "missing",
+                "not found",
+                "panick",
+                "denied",
+                "invalid",
+            ]),
+            keyword: !asks && lower.split_whitespace().count() <= KEYWORD_WORDS,
+        }
+    }
+}
+
+/// Openings of questions.
+const ASKING: &[&str] = &[
+    "what", "how", "why", "when", "where", "who", "which", "can ", "could ", "should ", "is ", "are ", "do ",
+    "does ", "did ", "will ", "define", "explain",
+];
+
+/// Splits a text with several questions into single questions.
+pub fn parts(question: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for sentence in sentences(question) {
+        let mut rest = &question[sentence];
+        // "How do I x, and how do I y": a question word after "and" begins a new question.
+        while let Some(at) = second_question(rest) {
+            let (first, second) = rest.split_at(at);
+            parts.push(first.trim_end_matches([',', ' ']).to_owned());
+            rest = second.trim_start_matches([',', ' ']).strip_prefix("and ").unwrap_or(second).trim();
+        }
+        parts.push(rest.to_owned());
+    }
+    let tells = |part: &String| part.split_whitespace().count() > 2;
+    let mut told: Vec<String> = parts.into_iter().filter(tells).collect();
+    told.truncate(MOST_PARTS);
+    told
+}
+
+/// Maximum number of parts; further ones are ignored.
+const MOST_PARTS: usize = 3;
+
+fn second_question(text: &str) -> Option<usize> {
+    let lower = text.to_lowercase();
+    let words = ["what", "how", "why", "when", "where", "who", "which", "can i", "do i", "is there"];
+    words
+        .iter()
+        .filter_map(|word| lower.find(&format!(" and {word} ")))
+        .filter(|at| text.is_char_boundary(*at) && lower.len() == text.len())
+        .min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_is_detected_by_words() {
+        assert!(QuestionKind::of("What is a ROS 2 node?").definition);
+        assert!(QuestionKind::of("how do I save the map").how_to);
+        assert!(QuestionKind::of("default quality of jpegs?").value);
+        assert!(QuestionKind::of("URDF vs SDF").comparison);
+        assert!(QuestionKind::of("walrus").keyword);
+        assert!(!QuestionKind::of("why?").keyword);
+        assert_eq!(QuestionKind::of("Was ist ein Knoten?"), QuestionKind::default());
+    }
+
+    #[test]
+    fn two_questions_in_one_are_split() {
+        assert_eq!(
+            parts("How do I update Rust, and can I read the docs offline?"),
+            ["How do I update Rust", "can I read the docs offline?"]
+        );
+        assert_eq!(
+            parts("I want to hide the site. And what if it is only one page?"),
+            ["I want to hide the site.", "And what if it is only one page?"]
+        );
+        assert_eq!(parts("What are topics and services?"), ["What are topics and services?"]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Reorder the best passages by their probability to answer, based on signals and on the reader if there is
+//! one.
+//!
+//! Invariant: this changes the order, never the set of passages. Without a reader, the signals decide.
+
+use uuid::Uuid;
+
+use super::Retriever;
+use crate::fuse::Fused;
+use crate::query::Question;
+use crate::read::{Judged, PASSAGES_READ, Read, passage_chances, read, weigh_judgements};
+use crate::reader::{Passage, ReaderError, pieces};
+
+/// Maximum number of passages the reader judges. More hardly change the first one, and each takes tens of
+/// milliseconds.
+pub const PASSAGES_JUDGED: usize = 4;
+
+/// Number of passages the reader judges in one call …
+const READ_AT_ONCE: usize = 2;
+
+/// … until one of them reaches this logit and thus is likely to answer.
+const SURE: f32 = 0.0;
+
+/// A ranking after close reading.
+pub struct CloselyRead {
+    /// All passages; those that were read are ordered by their probability to answer.
+    pub ordered: Vec<Fused>,
+    /// The statements, each with the id of its passage.
+    pub statements: Vec<(Uuid, Read)>,
+    /// The reader's judgements, each with the id of its passage.
+    pub judged: Vec<(Uuid, Judged)>,
+    /// Whether the reader was too busy.
+    pub busy: bool,
+}
+
+impl CloselyRead {
+    /// The highest logit that a passage answers the question; none without a reader.
+    pub fn answers(&self) -> Option<f32> {
+        self.judged.iter().map(|(_, judged)| judged.judgement.answers).reduce(f32::max)
+    }
+}
+
+impl Retriever {
+    /// Reads the best passages of a ranking. Scores belong to positions and are not moved, so that they still
+    /// descend.
+    pub(super) async fn read_closely(
+        &self,
+        question: &Question,
+        terms: &[(String, f32)],
+        ranking: Vec<Fused>,
+    ) -> CloselyRead {
+        let best = &ranking[..ranking.len().min(PASSAGES_READ)];
+        let mut statements = read(question.text(), terms, best, &self.analyzer);
+        let (judged, busy) = match self.judge(question.text(), best, &statements).await {
+            Ok(judged) => (judged, false),
+            Err(error) => (Vec::new(), matches!(error, ReaderError::Busy)),
+        };
+        weigh_judgements(&mut statements, &judged);
+        let order = by_chance(&statements, best.len());
+        let moved = order
+            .into_iter()
+            .zip(&ranking)
+            .map(|(from, place)| Fused { score: place.score, ..ranking[from].clone() });
+        let ordered = moved.chain(ranking[best.len()..].iter().cloned()).collect();
+        let id = |passage: usize| best[passage].chunk.id;
+        CloselyRead {
+            ordered,
+            statements: statements.into_iter().map(|read| (id(read.passage), read)).collect(),
+            judged: judged.into_iter().map(|judged| (id(judged.passage), judged)).collect(),
+            busy,
+        }
+    }
+
+    /// The reader's judgements of the passages that are most likely by their signals; empty without a reader.
+    pub(super) async fn judge(
+        &self,
+        question: &str,
+        passages: &[Fused],
+        statements: &[Read],
+    ) -> Result<Vec<Judged>, ReaderError> {
+        let Some(reader) = &self.reader else { return Ok(Vec::new()) };
+        let mut judged: Vec<Judged> = Vec::new();
+        let chosen: Vec<usize> =
+            by_chance(statements, passages.len()).into_iter().take(PASSAGES_JUDGED).collect();
+        for few in chosen.chunks(READ_AT_ONCE) {
+            let cuts: Vec<_> = few.iter().map(|passage| pieces(&passages[*passage].chunk.content)).collect();
+            let inputs: Vec<Passage<'_>> = few
+                .iter()
+                .zip(&cuts)
+                .map(|(passage, cut)| {
+                    let chunk = &passages[*passage].chunk;
+                    let pieces = cut.iter().map(|span| &chunk.content[span.clone()]).collect();
+                    Passage { heading: chunk.breadcrumb(), pieces }
+                })
+                .collect();
+            let judgements = match reader.read(question, &inputs).await {
+                // Use the judgements so far.
+                Err(ReaderError::Busy) if !judged.is_empty() => break,
+                judgements => judgements?,
+            };
+            let read = few.iter().zip(cuts).zip(judgements);
+            judged.extend(read.map(|((passage, pieces), judgement)| Judged {
+                passage: *passage,
+                pieces,
+                judgement,
+            }));
+            if judged.iter().any(|judged| judged.judgement.answers >= SURE) {
+                break;
+            }
+        }
+        Ok(judged)
+    }
+}
+
+/// The passages ordered by their probability to answer; equal ones keep their order.
+fn by_chance(statements: &[Read], passages: usize) -> Vec<usize> {
+    let chances = passage_chances(statements, passages);
+    let mut order: Vec<usize> = (0..passages).collect();
+    order.sort_by(|a, b| chances[*b].total_cmp(&chances[*a]));
+    order
+}

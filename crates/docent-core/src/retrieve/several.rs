@@ -1,0 +1,76 @@
+//! Merge the results of several questions that were asked at once.
+//!
+//! Invariant: every question that the book covers has a hit near the top, as far as `top_k` allows.
+
+use std::time::Duration;
+
+use super::{Confidence, Hit, Retrieved};
+use crate::read::Read;
+use crate::relevance::Signals;
+
+/// Merges the results: hits are interleaved, and statements are marked with the question they belong to.
+pub fn joined(found: Vec<(String, Retrieved)>, top_k: usize) -> Retrieved {
+    let parts = found.len();
+    let covers = |retrieved: &Retrieved| retrieved.confidence == Confidence::High;
+    let any = found.iter().any(|(_, retrieved)| covers(retrieved));
+    let uncovered: Vec<String> = found
+        .iter()
+        .filter(|(_, retrieved)| any && !covers(retrieved))
+        .map(|(part, _)| part.clone())
+        .collect();
+    let mut asked: Vec<Retrieved> = found.into_iter().map(|(_, retrieved)| retrieved).collect();
+    if any {
+        asked.retain(covers);
+    }
+    let mut hits: Vec<Hit> = Vec::new();
+    let most = asked.iter().map(|retrieved| retrieved.hits.len()).max().unwrap_or_default();
+    for place in 0..most {
+        for hit in asked.iter().filter_map(|retrieved| retrieved.hits.get(place)) {
+            if hits.len() < top_k && hits.iter().all(|known| known.chunk.id != hit.chunk.id) {
+                hits.push(hit.clone());
+            }
+        }
+    }
+    // Interleaved hits are not sorted by score, so reassign the sorted scores to the positions.
+    let mut scores: Vec<f32> = hits.iter().map(|hit| hit.score).collect();
+    scores.sort_by(|a, b| b.total_cmp(a));
+    hits.iter_mut().zip(scores).for_each(|(hit, score)| hit.score = score);
+    let mut read: Vec<Read> = Vec::new();
+    for (part, retrieved) in asked.iter().enumerate() {
+        for (passage, hit) in hits.iter().enumerate() {
+            let Some(number) = retrieved.hits.iter().position(|known| known.chunk.id == hit.chunk.id) else {
+                continue;
+            };
+            let own = retrieved.read.iter().filter(|read| read.passage == number);
+            read.extend(own.map(|own| Read { passage, part, ..own.clone() }));
+        }
+    }
+    let time = |of: fn(&Retrieved) -> Duration| asked.iter().map(of).sum();
+    let mut terms: Vec<(String, f32)> = Vec::new();
+    for (term, weight) in asked.iter().flat_map(|retrieved| &retrieved.terms) {
+        if terms.iter().all(|(known, _)| known != term) {
+            terms.push((term.clone(), *weight));
+        }
+    }
+    let unmentioned = asked.iter().flat_map(|retrieved| retrieved.unmentioned.clone()).collect();
+    let best = asked.iter().max_by(|a, b| a.relevance.total_cmp(&b.relevance));
+    Retrieved {
+        passages_judged: asked.iter().map(|retrieved| retrieved.passages_judged).sum(),
+        reader_busy: asked.iter().any(|retrieved| retrieved.reader_busy),
+        answers: asked.iter().filter_map(|retrieved| retrieved.answers).reduce(f32::max),
+        by_signals: best.map_or(0.0, |best| best.by_signals),
+        total_found: asked.iter().map(|retrieved| retrieved.total_found).max().unwrap_or_default(),
+        relevance: best.map_or(0.0, |best| best.relevance),
+        confidence: best.map_or(Confidence::None, |best| best.confidence),
+        signals: best.map_or_else(Signals::default, |best| best.signals),
+        version: best.map_or_else(String::new, |best| best.version.clone()),
+        embedding_time: time(|retrieved| retrieved.embedding_time),
+        retrieval_time: time(|retrieved| retrieved.retrieval_time),
+        hits,
+        read,
+        uncovered,
+        unmentioned,
+        parts,
+        terms,
+    }
+}

@@ -1,0 +1,292 @@
+//! Rules that reject a claim however similar it is to the passage: another number, unit, name in code, table
+//! cell or negation.
+//!
+//! A claim that keeps the book's words but changes one of these says something else, which neither shared
+//! words nor embeddings reveal. A rule applies only if the passage explicitly says otherwise.
+//!
+//! Invariant: words copied from the passage are never rejected.
+
+use std::collections::HashSet;
+
+use super::words::{WORDS, negations, numbers};
+
+/// The rule that a claim breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Veto {
+    /// A number that is not in the passage.
+    Number,
+    /// A number from the passage with another unit.
+    Unit,
+    /// A name in code that is not in the passage.
+    Code,
+    /// The value of another row of the table.
+    Cell,
+    /// The opposite of a word in the passage.
+    Opposite,
+    /// "must" instead of "may", "all" instead of "some".
+    Scope,
+    /// A "not" in only one of two otherwise equal sentences.
+    Negation,
+}
+
+/// A claim and the passage it is compared with.
+pub struct Compared<'a> {
+    /// The sentence to verify.
+    pub claim: &'a str,
+    /// The passage with the headings above it.
+    pub passage: &'a str,
+    /// The sentence, item or row of the passage that is closest to the claim.
+    pub nearest: &'a str,
+    /// Weighted share of the claim's terms in `nearest`, 0–1.
+    pub coverage: f32,
+    /// Whether the book is in English, which some rules require.
+    pub english: bool,
+}
+
+/// Minimum coverage for [`Veto::Negation`].
+const ALIKE: f32 = 0.8;
+
+/// Returns whether a claim breaks the rule.
+type Rule = fn(&Compared<'_>) -> bool;
+
+/// Returns the first rule that the claim breaks.
+pub fn veto(compared: &Compared<'_>) -> Option<Veto> {
+    let rules: [(Veto, Rule, bool); 7] = [
+        (Veto::Number, has_other_number, false),
+        (Veto::Unit, has_other_unit, false),
+        (Veto::Code, has_other_code, false),
+        (Veto::Cell, has_other_cell, false),
+        (Veto::Opposite, says_opposite, true),
+        (Veto::Scope, widens_scope, true),
+        (Veto::Negation, turns_negation, true),
+    ];
+    rules
+        .into_iter()
+        .find(|(_, broken, english_only)| (!english_only || compared.english) && broken(compared))
+        .map(|(veto, ..)| veto)
+}
+
+/// Small numbers as digits and as words.
+const WRITTEN: [(&str, &str); 14] = [
+    ("0", "zero"),
+    ("1", "one"),
+    ("2", "two"),
+    ("3", "three"),
+    ("4", "four"),
+    ("5", "five"),
+    ("6", "six"),
+    ("7", "seven"),
+    ("8", "eight"),
+    ("9", "nine"),
+    ("10", "ten"),
+    ("11", "eleven"),
+    ("12", "twelve"),
+    ("20", "twenty"),
+];
+
+fn has_other_number(compared: &Compared<'_>) -> bool {
+    let theirs: HashSet<String> = numbers(compared.passage).into_iter().collect();
+    let words: HashSet<String> = words(compared.passage).collect();
+    let is_written =
+        |number: &str| WRITTEN.iter().any(|(digits, word)| *digits == number && words.contains(*word));
+    numbers(compared.claim).iter().any(|number| !theirs.contains(number) && !is_written(number))
+}
+
+/// Units, grouped by quantity, with their spellings.
+const UNITS: [&[&[&str]]; 9] = [
+    &[
+        &["ms", "millisecond", "milliseconds"],
+        &["s", "sec", "second", "seconds"],
+        &["min", "minute", "minutes"],
+        &["h", "hour", "hours"],
+        &["day", "days"],
+        &["week", "weeks"],
+        &["month", "months"],
+        &["year", "years"],
+    ],
+    &[
+        &["bit", "bits"],
+        &["byte", "bytes"],
+        &["kb", "kilobytes"],
+        &["kib"],
+        &["mb", "megabytes"],
+        &["mib"],
+        &["gb", "gigabytes"],
+        &["gib"],
+        &["tb", "terabytes"],
+    ],
+    &[
+        &["mm", "millimetres", "millimeters"],
+        &["cm", "centimetres", "centimeters"],
+        &["m", "metre", "metres", "meter", "meters"],
+        &["km", "kilometres", "kilometers"],
+        &["inch", "inches"],
+        &["feet", "foot", "ft"],
+    ],
+    &[&["mg", "milligrams"], &["g", "gram", "grams"], &["kg", "kilograms"], &["pounds", "lb"]],
+    &[&["ml", "millilitres", "milliliters"], &["l", "litre", "litres", "liter", "liters"]],
+    &[&["hz"], &["khz"], &["mhz"], &["ghz"]],
+    &[&["mv"], &["v", "volt", "volts"], &["kv"], &["ma"], &["a", "amps"], &["w", "watt", "watts"], &["kw"]],
+    &[&["°c"], &["°f"], &["degrees"], &["rad", "radians"]],
+    &[&["characters"], &["words"], &["lines"], &["tokens"], &["pages"]],
+];
+
+/// The quantity and the unit that a word stands for.
+fn unit(word: &str) -> Option<(usize, usize)> {
+    UNITS.iter().enumerate().find_map(|(quantity, units)| {
+        let place = units.iter().position(|forms| forms.contains(&word))?;
+        Some((quantity, place))
+    })
+}
+
+/// Numbers with the units after them.
+fn measures(text: &str) -> Vec<(String, (usize, usize))> {
+    let lower = text.to_lowercase();
+    let mut found = Vec::new();
+    let mut rest = lower.as_str();
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let from = &rest[start..];
+        let end = from.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ',')).unwrap_or(from.len());
+        let number = from[..end].trim_matches(['.', ',']).replace(',', "");
+        let behind = from[end..].trim_start_matches([' ', '-', '\u{a0}']);
+        let word = &behind[..behind.find(|c: char| !(c.is_alphabetic() || c == '°')).unwrap_or(behind.len())];
+        if let Some(unit) = unit(word) {
+            found.push((number, unit));
+        }
+        rest = &from[end..];
+    }
+    found
+}
+
+fn has_other_unit(compared: &Compared<'_>) -> bool {
+    let theirs = measures(compared.passage);
+    measures(compared.claim).iter().any(|(number, (quantity, unit))| {
+        let mut same =
+            theirs.iter().filter(|(other, (kind, _))| other == number && kind == quantity).peekable();
+        same.peek().is_some() && same.all(|(_, (_, other))| other != unit)
+    })
+}
+
+/// Words written like code: in backticks, an option, or with `_`, `::` or `()`.
+fn codes(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, part) in text.split('`').enumerate() {
+        if number % 2 == 1 {
+            found.push(part.to_owned());
+            continue;
+        }
+        let looks_coded = |word: &&str| {
+            let inside = word.trim_matches(|c: char| !c.is_alphanumeric());
+            word.starts_with("--") || inside.contains('_') || inside.contains("::") || word.ends_with("()")
+        };
+        let words = part.split_whitespace().map(|word| word.trim_end_matches(['.', ',', ';', ':', '!', '?']));
+        found.extend(words.filter(looks_coded).map(str::to_owned));
+    }
+    found
+}
+
+/// Removes white space and optional punctuation, and converts to lower case.
+fn bare(text: &str) -> String {
+    text.to_lowercase().chars().filter(|c| !c.is_whitespace() && !"`\"'()[]{},;:".contains(*c)).collect()
+}
+
+fn has_other_code(compared: &Compared<'_>) -> bool {
+    let passage = bare(compared.passage);
+    codes(compared.claim)
+        .iter()
+        .map(|code| bare(code))
+        .any(|code| !code.is_empty() && !passage.contains(&code))
+}
+
+/// Whether the claim names a row of a table, but the value of another row.
+fn has_other_cell(compared: &Compared<'_>) -> bool {
+    let cells =
+        |line: &str| -> Vec<String> { line.trim().trim_matches('|').split('|').map(spaced).collect() };
+    let lines = compared.passage.lines().filter(|line| line.trim_start().starts_with('|'));
+    let rows: Vec<Vec<String>> =
+        lines.map(cells).filter(|row| row.iter().any(|cell| !cell.trim().is_empty())).collect();
+    let Some((_, rows)) = rows.split_first() else { return false };
+    let claim = spaced(compared.claim);
+    let has = |cell: &str| cell.trim().len() > 1 && claim.contains(cell);
+    let mut named = rows.iter().filter(|row| row.first().is_some_and(|name| has(name)));
+    let (Some(row), None) = (named.next(), named.next()) else { return false };
+    (1..row.len()).any(|column| {
+        let others =
+            || rows.iter().filter_map(|other| other.get(column)).filter(|other| **other != row[column]);
+        !has(&row[column]) && others().any(|other| has(other))
+    })
+}
+
+/// The words of a text, separated by and enclosed in single spaces.
+fn spaced(text: &str) -> String {
+    format!(" {} ", words(text).collect::<Vec<_>>().join(" "))
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+    text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '°' | '%')))
+        .map(|word| word.trim_matches(['.', '-']).to_lowercase())
+        .filter(|word| !word.is_empty())
+}
+
+fn says_opposite(compared: &Compared<'_>) -> bool {
+    let passage: HashSet<String> = words(compared.passage).collect();
+    let nearest: HashSet<String> = words(compared.nearest).collect();
+    words(compared.claim)
+        .filter(|word| !passage.contains(word))
+        .any(|word| WORDS.opposites(&word).any(|opposite| nearest.contains(opposite)))
+}
+
+/// Minimum coverage for [`Veto::Scope`].
+const RELATED: f32 = 0.5;
+
+fn widens_scope(compared: &Compared<'_>) -> bool {
+    if compared.coverage < RELATED {
+        return false;
+    }
+    let nearest: HashSet<String> = words(compared.nearest).collect();
+    let mut claim = words(compared.claim).peekable();
+    let has_weak = |found: &HashSet<String>| WORDS.weak.iter().any(|word| found.contains(*word));
+    if claim.peek().is_none() || !has_weak(&nearest) {
+        return false;
+    }
+    let claim: HashSet<String> = claim.collect();
+    let widened = WORDS.strong.iter().any(|word| claim.contains(*word) && !nearest.contains(*word));
+    widened && !has_weak(&claim)
+}
+
+fn turns_negation(compared: &Compared<'_>) -> bool {
+    compared.coverage >= ALIKE && negations(compared.claim) % 2 != negations(compared.nearest) % 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(claim: &str, passage: &str, expected: Option<Veto>) {
+        let compared = Compared { claim, passage, nearest: passage, coverage: 0.9, english: true };
+        assert_eq!(veto(&compared), expected, "{claim}");
+    }
+
+    #[test]
+    fn each_rule_rejects_what_the_passage_contradicts() {
+        check("Let it rest for 45 hours.", "Let it rest for 45 minutes.", Some(Veto::Unit));
+        check("The torque is 5 Nm.", "Max torque: 50 Nm.", Some(Veto::Number));
+        check("Pass `--quiet` to it.", "Pass `--verbose` to it.", Some(Veto::Code));
+        check("Grind coarser.", "Grind finer if it tastes sour.", Some(Veto::Opposite));
+        check("Open the UDP port.", "Open the TCP port.", Some(Veto::Opposite));
+        check("You must restart it.", "You may restart it.", Some(Veto::Scope));
+        check("The selection is not persisted.", "The selection is persisted.", Some(Veto::Negation));
+        let table = "| Mode | Speed |\n| --- | --- |\n| slow | 10 rpm |\n| fast | 90 rpm |";
+        check("In slow mode the speed is 90 rpm.", table, Some(Veto::Cell));
+    }
+
+    #[test]
+    fn the_same_statement_in_other_words_passes() {
+        check("It waits two minutes.", "It waits 2 minutes.", None);
+        check("It has 3 arms.", "It has three arms.", None);
+        check("Pass `-v`.", "Pass `-v` to see more.", None);
+        check("Heat it, then let it cool.", "Heat it and let it cool.", None);
+        let table = "| Mode | Speed |\n| --- | --- |\n| slow | 10 rpm |\n| fast | 90 rpm |";
+        check("In slow mode the speed is 10 rpm.", table, None);
+    }
+}

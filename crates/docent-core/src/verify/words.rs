@@ -1,0 +1,150 @@
+//! English words that change the meaning of a statement, and numbers.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// Pairs of opposites, and words for strong and weak claims.
+pub struct Words {
+    opposites: HashMap<&'static str, Vec<&'static str>>,
+    /// Words for strong claims: "must", "always".
+    pub strong: &'static [&'static str],
+    /// Words for weak claims: "may", "usually".
+    pub weak: &'static [&'static str],
+}
+
+impl Words {
+    /// The opposites of a lower-case word.
+    pub fn opposites(&self, word: &str) -> impl Iterator<Item = &'static str> + '_ {
+        self.opposites.get(word).into_iter().flatten().copied()
+    }
+
+    /// Whether omitting a lower-case word would change the meaning: a condition, a negation, a strong or weak
+    /// claim.
+    pub fn limits(&self, word: &str) -> bool {
+        LIMITS.contains(&word)
+            || self.strong.contains(&word)
+            || self.weak.contains(&word)
+            || word.ends_with("n't")
+            || word.ends_with("n’t")
+    }
+}
+
+/// Further words that cannot be omitted without changing the meaning.
+const LIMITS: [&str; 46] = [
+    "if",
+    "unless",
+    "except",
+    "not",
+    "no",
+    "when",
+    "until",
+    "till",
+    "without",
+    "before",
+    "after",
+    "least",
+    "up",
+    "about",
+    "approximately",
+    "nearly",
+    "almost",
+    "each",
+    "any",
+    "cannot",
+    "than",
+    "while",
+    "where",
+    "provided",
+    "unlike",
+    "instead",
+    "rather",
+    "otherwise",
+    "but",
+    "however",
+    "by",
+    "default",
+    "during",
+    "within",
+    "beyond",
+    "over",
+    "under",
+    "between",
+    "first",
+    "last",
+    "neither",
+    "nor",
+    "none",
+    "unable",
+    "hardly",
+    "seldom",
+];
+
+/// One pair per line.
+const OPPOSITES: &str = include_str!("opposites.txt");
+
+/// The words shipped with Docent.
+pub static WORDS: LazyLock<Words> = LazyLock::new(|| {
+    let mut opposites: HashMap<&'static str, Vec<&'static str>> = HashMap::new();
+    for (one, other) in OPPOSITES.lines().filter_map(|line| line.split_once(' ')) {
+        opposites.entry(one).or_default().push(other);
+        opposites.entry(other).or_default().push(one);
+    }
+    Words {
+        opposites,
+        strong: &["must", "always", "all", "every", "only", "never", "required", "exactly", "guaranteed"],
+        weak: &[
+            "may",
+            "can",
+            "might",
+            "could",
+            "usually",
+            "often",
+            "some",
+            "sometimes",
+            "should",
+            "recommended",
+            "optional",
+            "optionally",
+            "typically",
+            "generally",
+            "most",
+            "many",
+        ],
+    }
+});
+
+/// Number of negations in a text.
+pub fn negations(text: &str) -> usize {
+    const WORDS: [&str; 7] = ["not", "no", "never", "cannot", "without", "neither", "nor"];
+    let lower = text.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '’');
+    words.filter(|word| WORDS.contains(word) || word.ends_with("n't") || word.ends_with("n’t")).count()
+}
+
+/// The numbers in a text, without thousands separators.
+pub fn numbers(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = text
+        .split(|c: char| !(c.is_ascii_digit() || c == '.' || c == ','))
+        .map(|number| number.trim_matches(['.', ',']).replace(',', ""))
+        .filter(|number| number.bytes().any(|byte| byte.is_ascii_digit()))
+        .collect();
+    found.dedup();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opposites_are_symmetric() {
+        assert!(WORDS.opposites("finer").any(|word| word == "coarser"));
+        assert!(WORDS.opposites("coarser").any(|word| word == "finer"));
+        assert_eq!(WORDS.opposites("robot").count(), 0);
+    }
+
+    #[test]
+    fn every_line_is_a_pair() {
+        assert!(OPPOSITES.lines().all(|line| line.split(' ').count() == 2));
+    }
+}
