@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt;
 use tracing::{Instrument, Span};
 
 use super::error::{ApiError, Code, in_openai_shape};
@@ -136,44 +137,89 @@ impl Arriving {
     }
 }
 
+/// How many times the size limit of a body is still read, and thrown away, before the request is rejected.
+const DISCARDED: usize = 16;
+
 /// Reads the whole body, with a timeout and a size limit, before the request is handled. If the request is
-/// then rejected, nothing is left unread, so the connection can be reused.
+/// then rejected, nothing is left unread, so the client gets the response and can reuse the connection.
 pub async fn arrived(State(arriving): State<Arriving>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let is_mcp = parts.uri.path().starts_with("/mcp");
     let limit = if is_mcp { arriving.body_limit.max(mcp::LONGEST_MESSAGE) } else { arriving.body_limit };
-    let refused = if body.size_hint().lower() > limit as u64 {
+    // A client that asks first sends nothing unless the body is read.
+    let asks_first = parts.headers.contains_key(header::EXPECT);
+    let rejected = if asks_first && body.size_hint().lower() > limit as u64 {
         Code::TooLarge
     } else {
-        match tokio::time::timeout(arriving.time, to_bytes(body, limit)).await {
-            Ok(Ok(bytes)) => return next.run(Request::from_parts(parts, Body::from(bytes))).await,
-            Ok(Err(error)) if is_length(&error) => Code::TooLarge,
+        match tokio::time::timeout(arriving.time, read(body, limit)).await {
+            Ok(Ok(Some(bytes))) => return next.run(Request::from_parts(parts, Body::from(bytes))).await,
+            Ok(Ok(None)) => Code::TooLarge,
             Ok(Err(_)) => Code::Validation,
             Err(_) => Code::TooSlow,
         }
     };
-    let message = match refused {
+    let message = match rejected {
         Code::TooLarge => "The request body is too large",
         Code::TooSlow => "The request body took too long to arrive",
         _ => "The request body could not be read",
     };
-    ApiError::new(refused, message).into_response()
+    ApiError::new(rejected, message).into_response()
 }
 
-fn is_length(error: &axum::Error) -> bool {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = source {
-        if error.is::<http_body_util::LengthLimitError>() {
-            return true;
-        }
-        source = error.source();
+/// The body, or `None` if it is larger than `limit`. The rest of a larger body is discarded: if the
+/// connection were closed while the client is still sending, the client would get a reset, not the response.
+async fn read(mut body: Body, limit: usize) -> Result<Option<Bytes>, axum::Error> {
+    let discarded = (limit as u64).saturating_mul(DISCARDED as u64);
+    if body.size_hint().lower() > discarded {
+        return Ok(None);
     }
-    false
+    let (mut kept, mut length) = (Vec::new(), 0_u64);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        length += data.len() as u64;
+        if length > discarded {
+            return Ok(None);
+        }
+        if length <= limit as u64 {
+            kept.extend_from_slice(&data);
+        }
+    }
+    Ok((length <= limit as u64).then(|| kept.into()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+
+    /// A body that arrives in pieces of 1,000 bytes and counts how many were read.
+    fn arriving(pieces: usize) -> (Body, Arc<AtomicUsize>) {
+        let read = Arc::new(AtomicUsize::new(0));
+        let counter = read.clone();
+        let pieces = futures_util::stream::iter((0..pieces).map(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, std::io::Error>(vec![b'x'; 1000])
+        }));
+        (Body::from_stream(pieces), read)
+    }
+
+    #[tokio::test]
+    async fn a_body_above_the_limit_is_read_to_its_end_and_rejected() {
+        let (body, count) = arriving(3);
+        assert_eq!(read(body, 3000).await.unwrap().unwrap().len(), 3000);
+        assert_eq!(count.load(Ordering::Relaxed), 3);
+        let (body, count) = arriving(40);
+        assert_eq!(read(body, 3000).await.unwrap(), None);
+        assert_eq!(count.load(Ordering::Relaxed), 40, "the client could send everything");
+    }
+
+    #[tokio::test]
+    async fn an_endless_body_is_not_read_to_its_end() {
+        let (body, count) = arriving(1_000_000);
+        assert_eq!(read(body, 3000).await.unwrap(), None);
+        assert_eq!(count.load(Ordering::Relaxed), 3 * DISCARDED + 1);
+    }
 
     #[test]
     fn logged_paths_have_no_ids_and_are_shortened() {
