@@ -129,6 +129,6 @@ mod tests {
     #[test]
     fn colons_in_code_and_unknown_directives_are_left_alone() {
         check("```\n:::note\n```\n", "[Code] ```\n:::note\n```\n");
-        check("::: package.module\n\nAfter.\n", "[Text] ::: package.module\n[Text] After.\n");
+        check("::: package/module\n\nAfter.\n", "[Text] ::: package/module\n[Text] After.\n");
     }
 }

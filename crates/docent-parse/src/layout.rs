@@ -17,7 +17,7 @@ pub enum Layout {
     Docusaurus,
     /// mdBook: `.md` becomes `.html`.
     MdBook,
-    /// Sphinx: `.rst` becomes `.html`.
+    /// Sphinx: `.rst` and `.txt` become `.html`.
     Sphinx,
     /// Asciidoctor: `.adoc` becomes `.html`.
     Asciidoctor,
@@ -114,7 +114,7 @@ impl Site {
                 let page = match self.layout {
                     Layout::Docusaurus if !is_html(path) => docusaurus_path(path, front),
                     Layout::MdBook => format!("/{}", mdbook_path(path)),
-                    Layout::Sphinx => format!("/{}", rendered(path, &[".rst", ".ipynb"])),
+                    Layout::Sphinx => format!("/{}", rendered(path, &[".rst", ".txt", ".ipynb"])),
                     Layout::Asciidoctor => format!("/{}", rendered(path, &[".adoc", ".asciidoc", ".asc"])),
                     Layout::MkDocs { folders } => format!("/{}", mkdocs_path(path, folders)),
                     Layout::VitePress { clean } => format!("/{}", vitepress_path(path, clean)),

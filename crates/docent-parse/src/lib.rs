@@ -67,6 +67,10 @@ pub mod front_matter;
 pub mod anchors;
 pub mod references;
 mod admonition;
+mod attributes;
+mod d2l;
+mod hugo;
+mod learn;
 mod fence;
 mod include;
 mod maths;
@@ -159,6 +163,12 @@ pub fn parse_page(path: &str, bytes: &[u8], site: &Site, load: Load<'_>) -> (Opt
         warnings.push(Warning::new(path, "not valid UTF-8; invalid bytes were removed"));
     }
     let source = source.replace('\u{fffd}', "").replace("\r\n", "\n");
+    #[cfg(feature = "rst")]
+    let format = match format {
+        // Some books written for Sphinx use this extension.
+        Format::Text if site.layout == Layout::Sphinx && rst::is_rst(&source) => Format::Rst,
+        format => format,
+    };
     let references = References::new(path, &site.titles);
     let (front, parsed) = parse_among(format, &source, flavor(path, site.layout), references, load);
     warnings.extend(parsed.warnings.iter().map(|message| Warning::new(path, message)));
@@ -316,6 +326,28 @@ mod tests {
         assert_eq!(page("a.md", b"x\0y"), (None, vec!["not a text file".to_owned()]));
         assert_eq!(page("a.md", b"---\ndraft: true\n---\nx").1, ["draft; not indexed"]);
         assert_eq!(page("a.md", b"").1, ["no text found in the page"]);
+    }
+
+    #[test]
+    #[cfg(feature = "rst")]
+    fn text_files_of_a_sphinx_book_are_parsed_if_they_contain_its_markup() {
+        let site = Site::new(Layout::Sphinx, Base::Published("https://x.org".into()));
+        let parsed = |source: &str| {
+            let (page, _) = parse_page("ref/a.txt", source.as_bytes(), &site, &mut |_| None);
+            let page = page.unwrap();
+            let blocks = page.sections.iter().flat_map(|section| &section.blocks);
+            (
+                page.title.clone(),
+                blocks.map(|block| block.text.clone()).collect::<Vec<_>>().join("\n"),
+                page.url,
+            )
+        };
+        let url = "https://x.org/ref/a.html".to_owned();
+        assert_eq!(
+            parsed("=====\nTitle\n=====\n\n.. note::\n\n    See :class:`~a.B`.\n"),
+            ("Title".to_owned(), "Note: See `B`.".to_owned(), url.clone()),
+        );
+        assert_eq!(parsed("Plain *text*.\n"), ("A".to_owned(), "Plain *text*.".to_owned(), url));
     }
 
     #[test]

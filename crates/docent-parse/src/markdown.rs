@@ -3,14 +3,19 @@
 //! Invariant: every word that the published page shows ends up in exactly one block, and code keeps its
 //! lines.
 
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{
+    BlockQuoteKind, BrokenLink, CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag,
+    TagEnd,
+};
 
 use super::admonition::admonitions;
 use super::anchors::{AnchorStyle, Anchors};
+use super::attributes::without_attributes;
 use super::fence::push_code;
 use super::front_matter::{self, FrontMatter};
 use super::maths::Maths;
 use super::mdx;
+use super::mkdocs;
 use super::myst;
 use super::references::{References, markdown_names};
 use super::table::rendered;
@@ -56,11 +61,14 @@ pub(super) fn parse_markdown_among(
     let body = match flavor {
         Flavor::Docusaurus => mdx::to_markdown(body, load, &mut walker.warnings),
         Flavor::MdBook => admonitions(&super::mdbook::expand_includes(body, load, &mut walker.warnings)),
-        Flavor::MkDocs => super::mkdocs::to_markdown(&admonitions(body)),
+        Flavor::MkDocs => mkdocs::to_markdown(&admonitions(body)),
         Flavor::VitePress => super::vitepress::to_markdown(body),
         Flavor::Plain | Flavor::Jupyter => {
             references.know_own(markdown_names(body));
-            admonitions(&myst::to_markdown(body, &references))
+            let body = super::learn::to_markdown(body, load, &mut walker.warnings);
+            let body = super::hugo::to_markdown(&super::d2l::to_markdown(&body, &references));
+            let body = if mkdocs::is_mkdocs(&body) { mkdocs::to_markdown(&body) } else { body };
+            admonitions(&myst::to_markdown(&without_attributes(&body), &references))
         }
     };
     walker.text(&body);
@@ -145,7 +153,12 @@ impl Walker {
     pub(super) fn text(&mut self, source: &str) {
         // Included files contain formulas of their own.
         let source = self.maths.hidden(source);
-        for event in Parser::new_ext(&source, options(self.flavor)) {
+        let flavor = self.flavor;
+        let undefined = |link: BrokenLink<'_>| {
+            let is_link = names_an_object(&link, &source, flavor);
+            is_link.then_some((CowStr::Borrowed(""), CowStr::Borrowed("")))
+        };
+        for event in Parser::new_with_broken_link_callback(&source, options(flavor), Some(undefined)) {
             self.event(event);
         }
         self.flush();
@@ -199,7 +212,7 @@ impl Walker {
         if shown.trim_start().starts_with("<br") {
             self.text.push(' ');
         }
-        let words = self.maths.shown(&mdx::strip_tags(shown).replace("\n ", "\n"));
+        let words = self.maths.shown(&with_characters(&mdx::strip_tags(shown).replace("\n ", "\n")));
         self.text.push_str(words.trim_matches('\n'));
     }
 
@@ -223,9 +236,12 @@ impl Walker {
                     self.html = Some(String::new());
                 }
             }
-            Tag::BlockQuote(_) => {
+            Tag::BlockQuote(kind) => {
                 self.flush();
                 self.quotes += 1;
+                if let Some(kind) = kind.filter(|_| !self.in_comment) {
+                    self.builder.block(BlockKind::Admonition, note_label(kind));
+                }
             }
             Tag::List(first) => {
                 if self.lists.is_empty() {
@@ -328,7 +344,7 @@ impl Walker {
         let Some((level, id)) = self.heading.take() else { return };
         let written = std::mem::take(&mut self.text);
         let (written, explicit) = match self.flavor {
-            Flavor::Docusaurus => explicit_id(&written),
+            Flavor::Docusaurus | Flavor::Plain => explicit_id(&written),
             _ => (written.as_str(), id),
         };
         let anchor = self.anchors.next(&plain(written), explicit.as_deref());
@@ -360,6 +376,92 @@ impl Walker {
     }
 }
 
+/// The label that the page shows for `[!NOTE]` at the start of a quote.
+fn note_label(kind: BlockQuoteKind) -> &'static str {
+    match kind {
+        BlockQuoteKind::Note => "Note:",
+        BlockQuoteKind::Tip => "Tip:",
+        BlockQuoteKind::Important => "Important:",
+        BlockQuoteKind::Warning => "Warning:",
+        BlockQuoteKind::Caution => "Caution:",
+    }
+}
+
+/// Whether a link whose reference the page does not define names an object of an API, as mkdocstrings
+/// resolves it: ``[`Decimal`][decimal.Decimal]``. Other brackets, such as `a[0][1]`, are text.
+fn names_an_object(link: &BrokenLink<'_>, source: &str, flavor: Flavor) -> bool {
+    let name = link.reference.trim_matches('`');
+    if !matches!(link.link_type, LinkType::Reference | LinkType::Collapsed)
+        || !name.contains(char::is_alphabetic)
+    {
+        return false;
+    }
+    let is_part = |part: &str| {
+        part.starts_with(|c: char| c.is_alphabetic() || c == '_')
+            && part.chars().all(|c| c.is_alphanumeric() || c == '_')
+    };
+    let is_path = name.contains('.') && name.split('.').all(is_part);
+    let is_code = source.get(link.span.clone()).is_some_and(|written| written.starts_with("[`"));
+    flavor == Flavor::MkDocs || is_path || is_code
+}
+
+/// Replaces the character references of raw HTML: `&lt;` becomes `<`.
+fn with_characters(text: &str) -> String {
+    /// The longest one that is replaced.
+    const LONGEST: usize = 10;
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let end = rest[..rest.floor_char_boundary(LONGEST)].find(';');
+        match end.and_then(|end| Some((character(&rest[1..end])?, end))) {
+            Some((character, end)) => {
+                out.push(character);
+                rest = &rest[end + 1..];
+            }
+            None => {
+                out.push('&');
+                rest = &rest[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The character with this name or number in HTML.
+fn character(name: &str) -> Option<char> {
+    if let Some(number) = name.strip_prefix('#') {
+        let code = match number.strip_prefix(['x', 'X']) {
+            Some(digits) => u32::from_str_radix(digits, 16),
+            None => number.parse(),
+        };
+        return code.ok().and_then(char::from_u32).filter(|c| !c.is_control());
+    }
+    Some(match name {
+        "lt" => '<',
+        "gt" => '>',
+        "amp" => '&',
+        "quot" => '"',
+        "apos" => '\'',
+        "nbsp" | "ensp" | "emsp" | "thinsp" => ' ',
+        "mdash" => '—',
+        "ndash" => '–',
+        "hellip" => '…',
+        "rarr" => '→',
+        "larr" => '←',
+        "times" => '×',
+        "deg" => '°',
+        "plusmn" => '±',
+        "micro" => 'µ',
+        "copy" => '©',
+        "reg" => '®',
+        "trade" => '™',
+        _ => return None,
+    })
+}
+
 /// The text of a heading, as displayed and used for its anchor: without backticks.
 fn plain(text: &str) -> String {
     text.replace('`', "").trim().to_owned()
@@ -374,7 +476,9 @@ fn explicit_id(heading: &str) -> (&str, Option<String>) {
         Some((at, inside.strip_prefix('#')?))
     });
     match inner {
-        Some((at, id)) if !id.is_empty() && !id.contains(char::is_whitespace) => {
+        Some((at, id))
+            if !trimmed[..at].trim().is_empty() && !id.is_empty() && !id.contains(char::is_whitespace) =>
+        {
             (trimmed[..at].trim_end(), Some(id.to_owned()))
         }
         _ => (heading, None),

@@ -132,6 +132,8 @@ fn formula(rest: &str, before: &str, unclosed: &mut Vec<&'static str>) -> Option
                 && !content.starts_with(char::is_whitespace)
                 && !content.ends_with(char::is_whitespace)
                 && !content.contains('`')
+                // Between two cells of a table in HTML.
+                && !content.contains("</")
                 && !after.is_some_and(|c| c.is_ascii_digit() || c == '$')
                 && !before.ends_with(|c: char| c.is_alphanumeric())
         }
@@ -198,6 +200,15 @@ mod tests {
         check_kept("$a_1 \\_ b_1 *c*$");
         check_kept("$x<y$");
         check_kept("$$ \\begin{bmatrix} 1 & 2 \\\\ 3 & 4 \\end{bmatrix} $$");
+    }
+
+    #[test]
+    fn dollars_in_two_cells_of_an_html_table_are_not_a_formula() {
+        check_as(
+            Flavor::Plain,
+            "<table>\n<tr><td>., * or $,</td>\n<td>One</td></tr>\n<tr><td>$</td><td>Two</td></tr>\n</table>\n",
+            "[Text] ., * or $,\nOne\n$\nTwo\n",
+        );
     }
 
     #[test]

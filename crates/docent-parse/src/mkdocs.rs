@@ -1,8 +1,8 @@
 //! Converts the notes and tabs of MkDocs to standard Markdown.
 //!
 //! `!!! note`, `??? note` and `=== "Tab"` contain the lines indented below them. A note becomes a quote that
-//! starts with its label; the title of a tab becomes a line above its text. `inline.rs` handles the
-//! extensions' inline syntax.
+//! starts with its label; the title of a tab becomes a line above its text. `::: package.module` becomes the
+//! name of the object. `inline.rs` handles the extensions' inline syntax.
 //!
 //! Invariant: inside code fences only annotation numbers are removed, and no line of text is lost.
 
@@ -29,6 +29,28 @@ pub fn to_markdown(source: &str) -> String {
     let lines: Vec<(&str, bool)> = lines.iter().map(|(line, in_code)| (line.as_str(), *in_code)).collect();
     expand(&lines, "", 0, &mut out);
     out
+}
+
+/// Whether a page of an unknown site generator is written for MkDocs: it has a note or tab with content, or a
+/// numbered annotation in code.
+pub(super) fn is_mkdocs(source: &str) -> bool {
+    let mut found = false;
+    // The indentation of the content of the note or tab above, while only blank lines follow it.
+    let mut inside: Option<usize> = None;
+    for_each_line(source, |line, in_code| {
+        let bare = line.trim();
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        if bare.is_empty() {
+            return;
+        }
+        found |= inside.take().is_some_and(|least| indent >= least);
+        if in_code {
+            found |= inline::is_annotated(bare);
+        } else if matches!(Opened::by(bare), Some(Opened::Note(_) | Opened::Tab(_))) {
+            inside = Some(indent + INDENT);
+        }
+    });
+    found
 }
 
 /// Writes `lines`, each prefixed with `before`.
@@ -60,6 +82,12 @@ fn expand(lines: &[(&str, bool)], before: &str, depth: usize, out: &mut String) 
                 out.push_str(&format!("{before}\n{before}{space}{title}\n{before}\n"));
                 format!("{before}{space}")
             }
+            // The lines below it are options.
+            Opened::Object(name) => {
+                out.push_str(&format!("{before}\n{before}{space}`{name}`\n{before}\n"));
+                at = end;
+                continue;
+            }
         };
         expand(&body, &within, depth + 1, out);
         out.push_str(&format!("{before}\n"));
@@ -70,6 +98,8 @@ fn expand(lines: &[(&str, bool)], before: &str, depth: usize, out: &mut String) 
 enum Opened {
     Note(String),
     Tab(String),
+    /// mkdocstrings: the documentation of an object, which is not part of the page's source.
+    Object(String),
 }
 
 impl Opened {
@@ -77,6 +107,13 @@ impl Opened {
     fn by(line: &str) -> Option<Self> {
         if let Some(title) = line.strip_prefix("===").map(|rest| rest.trim_start_matches(['!', '+']).trim()) {
             return Some(Self::Tab(quoted(title)?.to_owned()));
+        }
+        if let Some(name) = line.strip_prefix("::: ").map(str::trim) {
+            let is_name = |part: &str| {
+                !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
+            };
+            let is_object = name.contains('.') && name.split('.').all(is_name);
+            return is_object.then(|| Self::Object(name.to_owned()));
         }
         let rest = line.strip_prefix("!!!").or_else(|| line.strip_prefix("???"))?;
         let rest = rest.trim_start_matches('+').trim();
@@ -132,6 +169,13 @@ mod tests {
     }
 
     #[test]
+    fn an_icon_does_not_indent_the_text_of_its_list_item() {
+        let source =
+            "-   :material-tune: __Group__\n\n    ---\n\n    The text.\n\n-   :octicons-tag-24: Tag\n";
+        check(source, "[Text] - Group\n  The text.\n- Tag\n");
+    }
+
+    #[test]
     fn other_braces_and_signs_are_kept() {
         let text = "Use {name} or {a: 1}, `{ .x }` and `++a++`, C++ and D++, a:material: {{ .Values }}.";
         check(text, &format!("[Text] {text}\n"));
@@ -144,6 +188,28 @@ mod tests {
             "[Code] ```yaml\na: 1\nb: 2\nc: x # (4)\n```\n",
         );
         check("``` { .js .annotate }\nf() // (1)!\n```\n", "[Code] ```js\nf()\n```\n");
+    }
+
+    #[test]
+    fn objects_show_their_name_without_options() {
+        check(
+            "# Fields\n\n::: pkg.fields\n    options:\n      members:\n        - Field\n\nAfter.\n",
+            "# Fields #fields\n[Text] `pkg.fields`\n[Text] After.\n",
+        );
+    }
+
+    #[test]
+    fn pages_of_an_unknown_site_generator_may_be_written_for_mkdocs() {
+        let plain = |source: &str| shown(&parse_markdown(source, Flavor::Plain, &mut |_| None).1);
+        assert_eq!(
+            plain("!!! note\n    Stand back.\n\n=== \"macOS\"\n\n    Click ++ctrl+c++.\n"),
+            "[Admonition] Note:\n[Admonition] Stand back.\n[Text] macOS\n[Text] Click Ctrl+C.\n",
+        );
+        assert_eq!(plain("```py\na = 1  # (1)!\n```\n"), "[Code] ```py\na = 1\n```\n");
+        for text in ["!!! wow\nText ++a++.", "f(1)! a++b++"] {
+            assert_eq!(plain(text), format!("[Text] {}\n", text.replace('\n', " ")));
+        }
+        assert_eq!(plain("```js\nf(1)!\n```\n"), "[Code] ```js\nf(1)!\n```\n");
     }
 
     #[test]

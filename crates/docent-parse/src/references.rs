@@ -31,6 +31,8 @@ impl Titles {
         let named = match Format::of(path) {
             #[cfg(feature = "rst")]
             Some(Format::Rst) => super::rst::named(source),
+            #[cfg(feature = "rst")]
+            Some(Format::Text) if super::rst::is_rst(source) => super::rst::named(source),
             #[cfg(feature = "asciidoc")]
             Some(Format::AsciiDoc) => {
                 let mut named = super::asciidoc::named(source);
@@ -99,18 +101,25 @@ fn normalized(label: &str) -> String {
 }
 
 fn stem(path: &str) -> &str {
-    const ENDINGS: [&str; 6] = [".rst", ".md", ".mdx", ".markdown", ".adoc", ".asciidoc"];
+    const ENDINGS: [&str; 7] = [".rst", ".txt", ".md", ".mdx", ".markdown", ".adoc", ".asciidoc"];
     ENDINGS.iter().find_map(|ending| path.strip_suffix(ending)).unwrap_or(path)
 }
 
-/// MyST: `(label)=` is above a heading.
+/// MyST: `(label)=` is above a heading. d2lbook: `` :label:`label` `` is below it.
 pub(super) fn markdown_names(source: &str) -> Named {
     let (front, body, _) = front_matter::split(source);
     let mut named = Named { title: front.title, labels: Vec::new() };
     let mut open: Vec<String> = Vec::new();
+    // The title directly above.
+    let mut above: Option<String> = None;
     super::fence::for_each_line(body, |line, in_code| {
         let bare = line.trim();
         if in_code || bare.is_empty() {
+            return;
+        }
+        let above_it = above.take();
+        if let Some((label, title)) = super::d2l::label(bare).zip(above_it) {
+            named.labels.push((label.to_owned(), title));
             return;
         }
         if let Some(label) = super::myst::target(bare) {
@@ -118,7 +127,8 @@ pub(super) fn markdown_names(source: &str) -> Named {
             return;
         }
         if let Some(title) = bare.strip_prefix('#').map(|rest| rest.trim_matches(['#', ' '])) {
-            let title = title.replace('`', "");
+            let title = super::d2l::without_marks(&title.replace('`', ""));
+            above = Some(title.clone());
             if named.title.is_none() && bare.starts_with("# ") {
                 named.title = Some(title.clone());
             }

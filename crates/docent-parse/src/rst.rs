@@ -48,6 +48,20 @@ pub fn parse_rst(
     Parsed { title: parser.title, sections: parser.output.finish(), warnings: parser.warnings }
 }
 
+/// Whether a text contains markup that only reStructuredText has: a directive, a label or a role.
+pub(super) fn is_rst(source: &str) -> bool {
+    source.lines().any(|line| {
+        let explicit = line.trim_start().strip_prefix(".. ");
+        let is_directive = explicit.and_then(lines::directive).is_some();
+        let is_label = explicit.is_some_and(|rest| rest.starts_with('_') && rest.contains(':'));
+        let role = line.split_once(":`").and_then(|(before, _)| before.rsplit_once(':'));
+        let is_role = role.is_some_and(|(_, name)| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+        });
+        is_directive || is_label || is_role
+    })
+}
+
 /// The pages listed in the `toctree` directives of a page, in order: names without extensions, relative to
 /// the page or, with a leading `/`, to the root. Globs are returned unexpanded.
 pub fn toctree(source: &str) -> Vec<String> {

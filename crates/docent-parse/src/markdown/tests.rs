@@ -162,3 +162,33 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn links_to_objects_of_an_api_show_their_text() {
+    let source = "A [`Decimal`][decimal.Decimal], [`int`][], [the model][pydantic.BaseModel] a[0][1] [a-z][0-9] [x][].\n";
+    let rest = "a[0][1] [a-z][0-9] [x][].\n";
+    check(source, Flavor::Plain, &format!("[Text] A `Decimal`, `int`, the model {rest}"));
+    check(
+        "See [Other page][other-page] or x[0][1].\n",
+        Flavor::MkDocs,
+        "[Text] See Other page or x[0][1].\n",
+    );
+}
+
+#[test]
+fn character_references_in_raw_html_are_text() {
+    check(
+        "<table><tr><td>a &lt; b &amp;&nbsp;&#39;c&#x27; &unknown; &</td></tr></table>\n",
+        Flavor::Plain,
+        "[Text] a < b & 'c' &unknown; &\n",
+    );
+}
+
+#[test]
+fn the_kind_of_a_quoted_note_is_its_label() {
+    check(
+        "> [!WARNING]\n> Stand *back*.\n\nAfter.\n\n> Said.\n",
+        Flavor::Plain,
+        "[Admonition] Warning:\n[Admonition] Stand back.\n[Text] After.\n[Admonition] Said.\n",
+    );
+}

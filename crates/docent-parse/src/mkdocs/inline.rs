@@ -2,8 +2,8 @@
 //!
 //! Invariant: code spans are left unchanged, and only complete attribute lists are removed.
 
-/// Longer braces are not attributes. The limit also prevents a line of braces from being searched repeatedly.
-const LONGEST: usize = 500;
+use crate::attributes::{attributes, icon};
+use crate::fence::code_span;
 
 /// A line of text as the page shows it; nothing if it only defines something.
 pub(super) fn shown(line: &str) -> Option<String> {
@@ -23,7 +23,7 @@ pub(super) fn shown(line: &str) -> Option<String> {
         rest = &rest[at..];
         let length = match rest.as_bytes()[0] {
             b'`' => {
-                let span = super::super::fence::code_span(rest);
+                let span = code_span(rest);
                 out.push_str(&rest[..span]);
                 span
             }
@@ -36,7 +36,7 @@ pub(super) fn shown(line: &str) -> Option<String> {
                 out.push_str(&keys);
                 length
             }),
-            b':' if !out.ends_with(|c: char| c.is_alphanumeric()) => icon(rest).unwrap_or(0),
+            b':' if !out.ends_with(|c: char| c.is_alphanumeric()) => icon(rest, &out).unwrap_or(0),
             _ => 0,
         };
         if length == 0 {
@@ -68,39 +68,13 @@ pub(super) fn code(line: &str) -> &str {
     signs.iter().find_map(|sign| rest.strip_suffix(sign)).unwrap_or(rest).trim_end()
 }
 
-/// The length of `{ .class #id key="value" }`, or of the variant with a colon.
-fn attributes(text: &str) -> Option<usize> {
-    let end = text[..text.floor_char_boundary(LONGEST)].find('}')?;
-    let inside = text[1..end].strip_prefix(':').unwrap_or(&text[1..end]);
-    let mut rest = inside.trim();
-    if rest.is_empty() {
-        return None;
-    }
-    while !rest.is_empty() {
-        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '@');
-        rest = match rest.strip_prefix(['.', '#']) {
-            Some(name) => {
-                let end = name.find(|c| !is_name(c)).unwrap_or(name.len());
-                name[end..]
-                    .strip_prefix(char::is_whitespace)
-                    .or((end == name.len()).then_some(""))
-                    .filter(|_| end > 0)?
-            }
-            None => {
-                let (key, value) = rest.split_once('=')?;
-                if key.is_empty() || !key.chars().all(is_name) {
-                    return None;
-                }
-                let value = value.trim_start();
-                match value.chars().next().filter(|quote| matches!(quote, '"' | '\'')) {
-                    Some(quote) => value[1..].split_once(quote)?.1,
-                    None => value.split_once(char::is_whitespace).map_or("", |(_, rest)| rest),
-                }
-            }
-        }
-        .trim_start();
-    }
-    Some(end + 1)
+/// Whether a line of code ends with a comment that contains only an annotation number: `# (1)!`.
+pub(super) fn is_annotated(line: &str) -> bool {
+    let comment = line.strip_suffix(")!").and_then(|rest| rest.rsplit_once('('));
+    comment.is_some_and(|(before, number)| {
+        let is_number = !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit());
+        is_number && ["# ", "// ", "<!-- ", "-- "].iter().any(|sign| before.ends_with(sign))
+    })
 }
 
 /// `++ctrl+alt+del++` becomes `Ctrl+Alt+Del`.
@@ -120,14 +94,4 @@ fn keys(text: &str) -> Option<(usize, String)> {
         letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect::<String>()
     };
     Some((inside.len() + 4, inside.split('+').map(shown).collect::<Vec<_>>().join("+")))
-}
-
-/// The length of an icon such as `:material-account:`.
-fn icon(text: &str) -> Option<usize> {
-    const SETS: [&str; 4] = ["material-", "octicons-", "fontawesome-", "simple-"];
-    let inside = &text[1..];
-    let name = &inside[..inside.find(':')?];
-    let is_icon = SETS.iter().any(|set| name.starts_with(set))
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
-    is_icon.then_some(name.len() + 2)
 }

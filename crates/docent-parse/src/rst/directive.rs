@@ -21,6 +21,8 @@ impl<'a> Directive<'a> {
     fn new(argument: &'a str, below: &[&'a str]) -> Self {
         let below = dedented(below);
         let end = block::paragraph_end(&below, 0);
+        // A directive directly below the name is content.
+        let end = below[..end].iter().position(|line| lines::is_directive(line)).unwrap_or(end);
         let options = below[..end].iter().position(|line| lines::field(line).is_some()).unwrap_or(end);
         Self {
             argument,

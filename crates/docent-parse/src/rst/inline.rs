@@ -186,6 +186,7 @@ impl<'a> Reader<'a> {
             }
             "ref" | "doc" | "any" | "numref" | "download" if target.is_none() => {
                 let last = inside.trim_end_matches('/').rsplit('/').next().unwrap_or(inside);
+                let last = gallery_example(last).unwrap_or(last);
                 self.out.push_str(&unescaped(last.trim_start_matches('!')));
             }
             "pep" | "rfc" if target.is_none() => {
@@ -319,6 +320,12 @@ fn title_and_target(text: &str) -> (&str, Option<&str>) {
         }
         _ => (text, None),
     }
+}
+
+/// The file of an example in a gallery: `sphx_glr_auto_examples_svm_plot_iris.py` is `plot_iris.py`.
+fn gallery_example(label: &str) -> Option<&str> {
+    let path = label.strip_prefix("sphx_glr_")?;
+    path.find("_plot_").map(|at| &path[at + 1..])
 }
 
 /// `~package.module.Name` is shown as `Name`.

@@ -247,3 +247,23 @@ fn deeply_nested_or_malformed_text_is_still_parsed() {
         parse(source);
     }
 }
+
+#[test]
+fn references_to_a_gallery_show_the_file_of_the_example() {
+    check(
+        "* :ref:`sphx_glr_auto_examples_svm_plot_iris.py`, :ref:`sphx_glr_other`\n",
+        "[Text] - plot_iris.py, sphx_glr_other\n",
+    );
+}
+
+#[test]
+fn tabs_may_start_directly_below_their_directive() {
+    check(
+        ".. tabs::\n .. code-tab:: gdscript GDScript\n\n    func a():\n        pass\n\n .. code-tab:: csharp\n\n    A();\n",
+        "[Text] GDScript:\n[Code] ```gdscript\nfunc a():\n    pass\n```\n[Code] ```csharp\nA();\n```\n",
+    );
+    check(
+        ".. code-block:: rst\n   :caption: Try\n   .. note::\n      x\n",
+        "[Text] Try:\n[Code] ```rst\n.. note::\n   x\n```\n",
+    );
+}
