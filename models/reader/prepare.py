@@ -1,7 +1,8 @@
 """Collects the training and evaluation material into two files, train.json.gz and eval.json.gz.
 
 python prepare.py --books BOOKS --questions QUESTIONS --claims CLAIMS --squad SQUAD2 --support SUPPORT \
-    --reading READING --scifact-corpus CORPUS.jsonl.gz --indexes INDEXES --out FOLDER [--extra extra.json] [--written written]
+    --reading READING --scifact-corpus CORPUS.jsonl.gz --indexes INDEXES --out FOLDER [--extra extra.json] [--written written] \
+    [--passages passages] [--most 2000]
 
 INDEXES holds one Docent index per ingested book; a book without one is cut here, roughly, at headings and blank
 lines to about 150 words. Nothing of the test sets goes into train.json.gz; passages of the books that share a long
@@ -16,6 +17,7 @@ import html.parser
 import json
 import math
 import os
+import random
 import re
 
 import snowballstemmer
@@ -366,6 +368,13 @@ def book_passages(name, arguments):
     return [{"page": c["document_id"], "path": [c["page_title"]] + c["heading_hierarchy"], "text": c["content"]} for c in found], True
 
 
+def stretch(text, begins, ends):
+    """The part of a page from some words to others; None if they are not found."""
+    spaced = [r"\s+".join(map(re.escape, words.split())) for words in (begins, ends)]
+    found = re.search(spaced[0] + r"(?s:.{0,4000}?)" + spaced[1], text)
+    return found and found.group(0)
+
+
 def lines(path):
     return [json.loads(line) for line in open(path) if line.strip()]
 
@@ -380,7 +389,43 @@ def question(entry, passages, index):
             if hit:
                 holding.append([i, hit])
     return {"id": entry["id"], "question": entry["question"], "answerable": entry["answerable"], "kind": entry["kind"],
-            "holding": holding, "bm25": index.top(entry["question"], 400)}
+            "holding": holding, "bm25": index.top(entry["question"], 200)}
+
+
+def add_passages(folder, name, passages, index):
+    """Claims and questions about single passages of a book, each named by its page, its heading and its first and last words."""
+    path = os.path.join(folder or "", name + ".jsonl")
+    if not folder or not os.path.exists(path):
+        return [], []
+    entries, questions, lost = [], [], 0
+    for e in lines(path):
+        at = next((i for i, x in enumerate(passages) if x["page"] == e["page"] and x["text"].startswith(e["begins"]) and x["text"].endswith(e["ends"])), None)
+        if at is None:
+            lost += 1
+            continue
+        x = passages[at]
+        entries.append({"book": name, "heading": " > ".join(x["path"]), "units": x["units"], "claims": e["claims"], "held": False,
+                        "questions": e["questions"], "unanswered": e["unanswered"]})
+        # Other passages of the book may answer as well: `loose` keeps the likeliest of them from counting as wrong.
+        questions += [{"id": f"{name}-p{at}-{k}", "question": q, "answerable": True, "kind": "", "loose": True, "holding": [[at, u]],
+                       "bm25": index.top(q, 60)} for k, (q, u) in enumerate(e["questions"])]
+    print(f"{'':22} {len(entries)} passages with claims, {lost} not found")
+    return entries, questions
+
+
+def fewer(passages, questions, most):
+    """At most `most` passages of a book: those of its questions, their best candidates, and others at random. Renumbers the questions."""
+    if len(passages) <= most:
+        return passages
+    keep = {i for q in questions for i, _ in q["holding"]} | {i for q in questions for i, _ in q["bm25"][:20]}
+    rest = [i for i in range(len(passages)) if i not in keep]
+    random.Random(1).shuffle(rest)
+    keep = sorted(keep | set(rest[:max(0, most - len(keep))]))
+    new = {i: k for k, i in enumerate(keep)}
+    for q in questions:
+        q["holding"] = [[new[i], u] for i, u in q["holding"]]
+        q["bm25"] = [[new[i], s] for i, s in q["bm25"] if i in new]
+    return [passages[i] for i in keep]
 
 
 def add_written(folder, train, evaluation):
@@ -412,6 +457,8 @@ def main():
     for name in "books questions claims squad support reading scifact-corpus indexes out".split():
         p.add_argument("--" + name, required=True)
     p.add_argument("--written", help="a folder of pages with claims and questions, one JSON file a book")
+    p.add_argument("--passages", help="a folder of claims and questions about passages of books, one JSON lines file a book")
+    p.add_argument("--most", type=int, default=2000, help="passages of a training book that are kept")
     p.add_argument("--extra", help="further claims and questions: a JSON list with book, heading, units, claims, questions")
     a = p.parse_args()
     os.makedirs(a.out, exist_ok=True)
@@ -422,15 +469,20 @@ def main():
         for evidence in pair["evidence_sentences"]:
             seen.update(plain(u) for _, u in units(evidence) if len(u.split()) >= 8)
 
-    names = sorted({os.path.basename(f)[:-6].replace("-more", "") for f in glob.glob(a.questions + "/*.jsonl") if "-followups" not in f})
+    names = sorted({os.path.basename(f)[:-6].replace("-more", "") for f in glob.glob(a.questions + "/*.jsonl") if "-followups" not in f}
+                   | {os.path.basename(f)[:-6] for f in glob.glob((a.passages or "-") + "/*.jsonl")})
     tests = lines(os.path.join(a.reading, "questions.jsonl"))
     train, evaluation = {"books": {}, "questions": {}, "claims": [], "squad": []}, {"questions": {}, "reading": {}, "claims": [], "written_questions": {}, "written_claims": []}
+    texts = {}
     for name in names:
         passages, whole = book_passages(name, a)
         for x in passages:
             x["units"] = units(x["text"])
             x["flat"] = " ".join(plain(u) for _, u in x["units"])
         passages = [x for x in passages if x["units"]]
+        texts[name] = {}
+        for x in passages:
+            texts[name][x["page"]] = texts[name].get(x["page"], "") + x["text"] + "\n\n"
         index = Bm25([" > ".join(x["path"]) + "\n" + x["text"] for x in passages])
         entries = []
         for f in (name, name + "-more"):
@@ -438,8 +490,13 @@ def main():
             entries += lines(path) if os.path.exists(path) else []
         made = [question(q, passages, index) for q in entries]
         lost = sum(q["answerable"] and not q["holding"] for q in made)
-        (evaluation if name in VALIDATION_QUESTIONS else train)["questions"][name] = made
+        found, asked = add_passages(a.passages, name, passages, index)
+        train["claims"] += found
         test = [question(q, passages, index) for q in tests if q["book"] == name]
+        if name not in VALIDATION_QUESTIONS and not test:
+            passages = fewer(passages, made + asked, a.most)
+        made += asked
+        (evaluation if name in VALIDATION_QUESTIONS else train)["questions"][name] = made
         if test:
             evaluation["reading"][name] = test
         held = [int(any(plain(u) in seen for _, u in x["units"])) for x in passages]
@@ -449,8 +506,14 @@ def main():
                          for x, h in zip(passages, held)]}
         print(f"{name:22} {len(passages):5} passages {'indexed' if whole else 'cut':8} {sum(held):4} held, {len(made)} questions, "
               f"{lost} without a passage, {len(test)} test", flush=True)
+    lost = 0
     for f in sorted(glob.glob(a.claims + "/*.jsonl")):
         for entry in lines(f):
+            if "passage" not in entry:
+                entry["passage"] = stretch(texts.get(entry["book"], {}).get(entry["page"], ""), entry["passage_begins"], entry["passage_ends"])
+                if entry["passage"] is None:
+                    lost += 1
+                    continue
             made = {"book": entry["book"], "heading": entry["heading"], "units": units(entry["passage"]),
                     "claims": [[c["claim"], c["label"], c["kind"]] for c in entry["claims"]]}
             held = any(plain(u) in seen for _, u in made["units"])
@@ -462,6 +525,7 @@ def main():
         train["claims"] += json.load(open(a.extra))
     if a.written:
         add_written(a.written, train, evaluation)
+    print("claims of passages that were not found:", lost)
     print("claims: train", sum(len(c["claims"]) for c in train["claims"]), "of passages shared with the test",
           sum(len(c["claims"]) for c in train["claims"] if c["held"]), "validation", sum(len(c["claims"]) for c in evaluation["claims"]))
 

@@ -169,7 +169,7 @@ class Sampler:
     # ---- claims
     def claim(self, progress):
         r = self.rng.random()
-        human = .12 if progress < .3 else .12 + (progress - .3) / .7 * .58
+        human = .2 if progress < .2 else .2 + (progress - .2) / .8 * .62
         made = None
         while made is None:
             if r < human:
@@ -321,7 +321,7 @@ class Sampler:
                 made = self.squad_question()
             elif r < share + .04:
                 made = self.no_answer()
-            elif r < share + .04 + .3 * progress and self.m.unanswered:
+            elif r < share + .04 + .55 * progress and self.m.unanswered:
                 made = self.written_question()
             else:
                 made = self.rule_question()
@@ -396,15 +396,15 @@ class Sampler:
     def group(self, progress):
         made = None
         r = self.rng.random()
-        reading = .12 if progress < .3 else .12 + (progress - .3) / .7 * .2
+        reading = .15 if progress < .2 else .15 + (progress - .2) / .8 * .4
         while made is None:
             if r < reading:
                 made = self.reading_group()
-            elif r < reading + .2:
+            elif r < reading + .12:
                 made = self.claim_group()
-            elif r < reading + .3:
+            elif r < reading + .2:
                 made = self.squad_group()
-            elif r < reading + .3 + (.7 - reading) * .5:
+            elif r < reading + .2 + (.8 - reading) * .5:
                 made = self.near_group()
             else:
                 made = self.rule_group()
@@ -431,7 +431,7 @@ class Sampler:
 
     def reading_group(self):
         rng = self.rng
-        if self.m.written and rng.random() < .55:
+        if self.m.written and rng.random() < .35:
             p, text, right = choice(rng, self.m.written)
             others = self.others(p, GROUP - 1)
             text = rules.noisy(text, rng)
@@ -451,8 +451,10 @@ class Sampler:
 
         def keep(i):  # some units are left out, so that passages are not learned by heart
             return [k for k in range(len(book[i].units)) if k in holding.get(i, ()) or rng.random() < .8] if thin else None
+        # Where only one passage is known to answer, others that the search ranks high may answer too.
+        open_ = set(q["hybrid"][:6]) if q.get("loose") else ()
         return [self.example(text, book[right], keep(right), units=holding[right], answerable=1)] + \
-            [self.example(text, book[i], keep(i), units=[], answerable=0) for i in picked]
+            [self.example(text, book[i], keep(i), units=None if i in open_ else [], answerable=-1 if i in open_ else 0) for i in picked]
 
     def others(self, p, n):
         if len(p.near) < n:
