@@ -167,6 +167,9 @@ pub enum IngestError {
     /// Use a source that contains pages.
     #[error("no pages found in {0}")]
     NoPages(String),
+    /// Use a source whose pages have text.
+    #[error("the pages in {0} have no text")]
+    NoText(String),
     /// Wait for the other ingest.
     #[error("another ingest is writing to {}", .0.display())]
     Busy(PathBuf),
@@ -351,6 +354,14 @@ async fn read_book(plan: &Plan, folder: &Path, progress: &dyn Progress) -> Resul
             true => site::read(source, &plan.limits, folder, progress).await?,
             false => source::read(source, &plan.reading)?,
         };
+        // An empty source would silently remove its book from the index.
+        if read.documents.is_empty() {
+            return Err(IngestError::NoPages(source.location.clone()));
+        }
+        let mut sections = read.documents.iter().flat_map(|document| &document.sections);
+        if sections.all(|section| section.blocks.is_empty()) {
+            return Err(IngestError::NoText(source.location.clone()));
+        }
         // Ids of site pages are URLs and therefore unique. Other sources may both have an `index.md`, so
         // their ids get a prefix.
         let above = match &source.name {
@@ -376,10 +387,6 @@ async fn read_book(plan: &Plan, folder: &Path, progress: &dyn Progress) -> Resul
     }
     if let Err(error) = site::forget_others(folder, &plan.sources) {
         tracing::warn!(%error, "cannot remove the cached pages of sites that are no longer sources");
-    }
-    if book.volumes.iter().all(|volume| volume.documents.is_empty()) {
-        let named: Vec<_> = plan.sources.iter().map(|source| source.location.as_str()).collect();
-        return Err(IngestError::NoPages(named.join(", ")));
     }
     Ok(book)
 }

@@ -1,5 +1,7 @@
 //! The command-line arguments. `settings.rs` combines them with the configuration file and the environment.
 
+mod question;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use docent_core::index::Filter;
 
 use crate::settings::{IndexKind, period};
+pub use question::{mark_words, typed};
 
 /// A self-hosted tutor for books and documentation sites: answers questions from the book, with citations.
 #[derive(Debug, Parser)]
@@ -168,17 +171,10 @@ impl From<Part> for Filter {
     }
 }
 
-/// Joins the words of a question, which may be typed with or without quotes.
-pub fn typed(first: &str, words: &[String]) -> String {
-    let words = words.iter().map(String::as_str);
-    std::iter::once(first).chain(words).collect::<Vec<_>>().join(" ")
-}
-
 /// `docent search`
 #[derive(Debug, Args)]
 pub struct Search {
-    /// The question (quotes are optional)
-    #[arg(allow_hyphen_values = true)]
+    /// The question (quotes are optional; put `--` before it if it starts with a dash)
     pub query: String,
     /// The remaining words of a question without quotes.
     #[arg(hide = true)]
@@ -197,8 +193,7 @@ pub struct Search {
 /// `docent ask`
 #[derive(Debug, Args)]
 pub struct Ask {
-    /// The question (quotes are optional)
-    #[arg(allow_hyphen_values = true)]
+    /// The question (quotes are optional; put `--` before it if it starts with a dash)
     pub question: String,
     /// The remaining words of a question without quotes.
     #[arg(hide = true)]
@@ -327,19 +322,19 @@ pub struct Eval {
     /// For questions.jsonl: write each answer as a JSON file to this folder
     #[arg(long, value_name = "DIR")]
     pub answers: Option<PathBuf>,
-    /// Write the ranking as a TREC run
+    /// For corpus.jsonl: write the ranking as a TREC run
     #[arg(long, value_name = "FILE")]
     pub run: Option<PathBuf>,
-    /// Report how often another TREC run has an identical top 10
+    /// For corpus.jsonl: report how often another TREC run has an identical top 10
     #[arg(long, value_name = "FILE")]
     pub compare: Option<PathBuf>,
     /// Folder to keep the index in, to reuse it next time [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     pub index: Option<PathBuf>,
-    /// Also ask these out-of-scope questions (should be declined)
+    /// For corpus.jsonl: also ask these out-of-scope questions (should be declined)
     #[arg(long, value_name = "FILE")]
     pub others: Option<PathBuf>,
-    /// Write an HTML report with charts and the worst cases
+    /// For corpus.jsonl: write an HTML report with charts and the worst cases
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Restrict --others to these domains

@@ -465,7 +465,9 @@ pub fn index_failure(error: IndexError) -> Failure {
         IndexError::Empty => {
             Failure { exit: Exit::NotConfigured, ..failure }.hint("run `docent ingest FOLDER`")
         }
-        IndexError::Damaged(_) | IndexError::OtherFormat { .. } => {
+        // The list of sources may be part of what is damaged.
+        IndexError::Damaged(_) => failure.hint("run `docent ingest SOURCE` again to rebuild it"),
+        IndexError::OtherFormat { .. } => {
             failure.hint("run `docent ingest` to rebuild it from the same sources")
         }
         IndexError::Unavailable(_) => Failure { exit: Exit::Unavailable, ..failure },

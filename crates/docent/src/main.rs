@@ -28,7 +28,7 @@ use settings::Settings;
 
 fn main() -> ExitCode {
     let variables = environment();
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(cli::mark_words(std::env::args_os()));
     // Runs in a child process, which needs neither settings nor a runtime.
     if let Command::ParsePdf = cli.command {
         return docent_backends::source::pdf::work();

@@ -13,6 +13,7 @@ mod sources;
 use std::path::{Path, PathBuf};
 
 use docent_core::fuse::Weights;
+use docent_core::language::Language;
 use docent_core::query::{DEFAULT_HITS, MOST_HITS};
 use docent_core::retrieve;
 use docent_parse::layout::Layout;
@@ -219,6 +220,10 @@ impl Settings {
         }
         if !(1..=10_000).contains(&retrieval.depth) {
             return Err(out_of_range("retrieval.depth", "1 and 10000", retrieval.depth));
+        }
+        if let Some(code) = &self.book.language {
+            code.parse::<Language>()
+                .map_err(|error| Failure::new(Exit::NotConfigured, format!("book.language: {error}")))?;
         }
         self.agent.check()?;
         self.serve.check()?;

@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use super::words::{WORDS, negations, numbers};
+use super::words::{WORDS, negations, number_word, numbers};
 
 /// The rule that a claim breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,30 +66,72 @@ pub fn veto(compared: &Compared<'_>) -> Option<Veto> {
         .map(|(veto, ..)| veto)
 }
 
-/// Small numbers as digits and as words.
-const WRITTEN: [(&str, &str); 14] = [
-    ("0", "zero"),
-    ("1", "one"),
-    ("2", "two"),
-    ("3", "three"),
-    ("4", "four"),
-    ("5", "five"),
-    ("6", "six"),
-    ("7", "seven"),
-    ("8", "eight"),
-    ("9", "nine"),
-    ("10", "ten"),
-    ("11", "eleven"),
-    ("12", "twelve"),
-    ("20", "twenty"),
-];
-
 fn has_other_number(compared: &Compared<'_>) -> bool {
     let theirs: HashSet<String> = numbers(compared.passage).into_iter().collect();
-    let words: HashSet<String> = words(compared.passage).collect();
-    let is_written =
-        |number: &str| WRITTEN.iter().any(|(digits, word)| *digits == number && words.contains(*word));
-    numbers(compared.claim).iter().any(|number| !theirs.contains(number) && !is_written(number))
+    let written: HashSet<String> = words(compared.passage).filter_map(|word| written(&word)).collect();
+    let is_other = |number: &String| !theirs.contains(number) && !written.contains(number);
+    numbers(compared.claim).iter().any(is_other) || (compared.english && has_other_count(compared))
+}
+
+/// The number that a word stands for, in digits.
+fn written(word: &str) -> Option<String> {
+    // "one" is only compared with digits: on its own it is rarely a number.
+    if word == "one" { Some("1".to_owned()) } else { number_word(word).map(|number| number.to_string()) }
+}
+
+/// Whether the claim counts something with a number word that is not in the passage, while the passage counts
+/// the same thing with another number.
+fn has_other_count(compared: &Compared<'_>) -> bool {
+    let theirs = counts(compared.passage);
+    counts(compared.claim).iter().filter(|count| count.is_word).any(|count| {
+        let is_same_number = |other: &Count| other.number == count.number;
+        let is_same_thing = |other: &Count| other.counted.is_some() && other.counted == count.counted;
+        !theirs.iter().any(is_same_number) && theirs.iter().any(is_same_thing)
+    })
+}
+
+/// A number and what it counts.
+struct Count {
+    number: f64,
+    /// Whether the number is written as a word.
+    is_word: bool,
+    /// The next word, without a plural s.
+    counted: Option<String>,
+}
+
+/// Words that may follow a number without being what it counts.
+const NOT_COUNTED: [&str; 36] = [
+    "a", "an", "and", "are", "as", "at", "be", "but", "by", "can", "for", "from", "has", "have", "if", "in",
+    "is", "it", "of", "on", "or", "other", "others", "that", "the", "then", "to", "was", "were", "when",
+    "with", "hundred", "thousand", "million", "billion", "percent",
+];
+
+/// All numbers of an English text, in digits or words.
+fn counts(text: &str) -> Vec<Count> {
+    // "nine-bar" is "nine bar", but "twenty-five" is one number.
+    let parts = |word: String| -> Vec<String> {
+        match number_word(&word) {
+            Some(_) => vec![word],
+            None => word.split('-').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+        }
+    };
+    let words: Vec<String> = words(&text.replace(',', "")).flat_map(parts).collect();
+    let mut found = Vec::new();
+    for (place, word) in words.iter().enumerate() {
+        let digits = word.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(word.len());
+        let (number, attached) = match number_word(word) {
+            Some(number) => (Some(f64::from(number)), ""),
+            None => (word[..digits].parse().ok(), &word[digits..]),
+        };
+        let Some(number) = number else { continue };
+        let next =
+            if attached.is_empty() { words.get(place + 1).map(String::as_str) } else { Some(attached) };
+        let counted = next
+            .filter(|next| next.chars().all(char::is_alphabetic) && !NOT_COUNTED.contains(next))
+            .map(|next| next.strip_suffix('s').unwrap_or(next).to_owned());
+        found.push(Count { number, is_word: number_word(word).is_some(), counted });
+    }
+    found
 }
 
 /// Units, grouped by quantity, with their spellings.
@@ -271,6 +313,11 @@ mod tests {
     fn each_rule_rejects_what_the_passage_contradicts() {
         check("Let it rest for 45 hours.", "Let it rest for 45 minutes.", Some(Veto::Unit));
         check("The torque is 5 Nm.", "Max torque: 50 Nm.", Some(Veto::Number));
+        check("Brew at nine bar.", "Brew at three bar.", Some(Veto::Number));
+        check("Brew at nine bar.", "Brew at 3 bar.", Some(Veto::Number));
+        check("Brew at 9 bar.", "Brew at three bar.", Some(Veto::Number));
+        check("It is a nine-bar pump.", "It is a pump with 3bar.", Some(Veto::Number));
+        check("Wait twenty-five minutes.", "Wait twenty minutes.", Some(Veto::Number));
         check("Pass `--quiet` to it.", "Pass `--verbose` to it.", Some(Veto::Code));
         check("Grind coarser.", "Grind finer if it tastes sour.", Some(Veto::Opposite));
         check("Open the UDP port.", "Open the TCP port.", Some(Veto::Opposite));
@@ -284,9 +331,21 @@ mod tests {
     fn the_same_statement_in_other_words_passes() {
         check("It waits two minutes.", "It waits 2 minutes.", None);
         check("It has 3 arms.", "It has three arms.", None);
+        check("Brew at nine bar.", "Brew at 9.0 bar.", None);
+        check("Wait twenty-five minutes.", "Wait 25 minutes.", None);
+        check("Wait 25 minutes.", "Wait twenty-five minutes.", None);
         check("Pass `-v`.", "Pass `-v` to see more.", None);
         check("Heat it, then let it cool.", "Heat it and let it cool.", None);
         let table = "| Mode | Speed |\n| --- | --- |\n| slow | 10 rpm |\n| fast | 90 rpm |";
         check("In slow mode the speed is 10 rpm.", table, None);
+    }
+
+    #[test]
+    fn number_words_that_contradict_nothing_pass() {
+        check("One node of them is idle.", "Two nodes of them are idle.", None);
+        check("One of the nodes and no one else.", "Three of the nodes and no others.", None);
+        check("There are two in total.", "There are an inlet and an outlet, 3 in each row.", None);
+        check("The two valves open.", "The inlet valve and the outlet valve open after 3 seconds.", None);
+        check("It holds two thousand litres.", "It holds 2,000 litres at three thousand rpm.", None);
     }
 }

@@ -132,9 +132,65 @@ pub fn numbers(text: &str) -> Vec<String> {
     found
 }
 
+/// Numbers as words, except "one", which is mostly a pronoun or part of an idiom.
+const NUMBER_WORDS: [(&str, u32); 27] = [
+    ("zero", 0),
+    ("two", 2),
+    ("three", 3),
+    ("four", 4),
+    ("five", 5),
+    ("six", 6),
+    ("seven", 7),
+    ("eight", 8),
+    ("nine", 9),
+    ("ten", 10),
+    ("eleven", 11),
+    ("twelve", 12),
+    ("thirteen", 13),
+    ("fourteen", 14),
+    ("fifteen", 15),
+    ("sixteen", 16),
+    ("seventeen", 17),
+    ("eighteen", 18),
+    ("nineteen", 19),
+    ("twenty", 20),
+    ("thirty", 30),
+    ("forty", 40),
+    ("fifty", 50),
+    ("sixty", 60),
+    ("seventy", 70),
+    ("eighty", 80),
+    ("ninety", 90),
+];
+
+/// The number that a lower-case English word stands for: "nine", "twenty-five".
+pub fn number_word(word: &str) -> Option<u32> {
+    let plain = |word: &str| NUMBER_WORDS.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
+    let digit = |word: &str| if word == "one" { Some(1) } else { plain(word) };
+    match word.split_once('-') {
+        Some((tens, units)) => {
+            let tens = plain(tens).filter(|tens| (20..=90).contains(tens))?;
+            Some(tens + digit(units).filter(|units| (1..=9).contains(units))?)
+        }
+        None => plain(word),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn number_words_have_values() {
+        for (word, value) in
+            [("zero", 0), ("nine", 9), ("thirty", 30), ("twenty-one", 21), ("ninety-nine", 99)]
+        {
+            assert_eq!(number_word(word), Some(value), "{word}");
+        }
+        for word in ["one", "once", "twenty-ten", "nine-one", "two-wheeled", "twenty-", ""] {
+            assert_eq!(number_word(word), None, "{word}");
+        }
+    }
 
     #[test]
     fn opposites_are_symmetric() {

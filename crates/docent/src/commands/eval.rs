@@ -22,6 +22,7 @@ use crate::settings::Settings;
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: Eval, output: &Output) -> Result<(), Failure> {
     if reading::is_set(&arguments.folder) {
+        check_options(&arguments)?;
         return read(settings, &arguments, output).await;
     }
     let set = QuestionSet::read(&arguments.folder)?;
@@ -48,6 +49,24 @@ pub async fn run(settings: &Settings, arguments: Eval, output: &Output) -> Resul
         }
     }
     Ok(())
+}
+
+/// Rejects options that a reading set has no use for.
+fn check_options(arguments: &Eval) -> Result<(), Failure> {
+    let given = [
+        ("--run", arguments.run.is_some()),
+        ("--compare", arguments.compare.is_some()),
+        ("--others", arguments.others.is_some()),
+        ("--report", arguments.report.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => {
+            let folder = arguments.folder.display();
+            Err(Failure::usage(format!("{option} does not apply to {folder}, which has a questions.jsonl"))
+                .hint("leave it out; it needs a folder with corpus.jsonl, queries.jsonl and qrels.tsv"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Asks the questions of a reading set: each to the book it names, or all to the ingested book.

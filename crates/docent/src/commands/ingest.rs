@@ -66,6 +66,8 @@ pub fn explain(error: IngestError) -> Failure {
             "supported formats are Markdown, MDX, HTML, reStructuredText, AsciiDoc, Jupyter, PDF, EPUB and \
              plain text; the index is unchanged",
         ),
+        IngestError::NoText(_) => Failure::new(Exit::Failed, error)
+            .hint("add text to them, or leave this source out; the index is unchanged"),
         IngestError::Stopped => stopped(),
         IngestError::Source(SourceError::Missing(_)) => {
             Failure::new(Exit::Failed, error).hint("check the path; the index is unchanged")

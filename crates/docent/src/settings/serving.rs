@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use axum::http::Uri;
+use axum::http::uri::Authority;
 use serde::{Deserialize, Serialize};
 
-use super::out_of_range;
+use super::{is_web, out_of_range};
 use crate::exit::{Exit, Failure};
 
 /// `[serve]`
@@ -120,6 +122,11 @@ impl Serve {
             let message = format!("serve.listen: invalid address `{}`", self.listen);
             return Err(Failure::new(Exit::NotConfigured, message).hint(ADDRESS_HINT));
         }
+        if let Some(url) = self.public_url.as_ref().filter(|url| !url.is_empty() && !is_public_url(url)) {
+            let message = format!("serve.public_url: invalid URL `{url}`");
+            return Err(Failure::new(Exit::NotConfigured, message)
+                .hint("use the URL that users open, such as https://docent.example.org"));
+        }
         if !(1..=10_000).contains(&self.concurrent_turns) {
             return Err(out_of_range("serve.concurrent_turns", "1 and 10000", self.concurrent_turns));
         }
@@ -168,6 +175,17 @@ fn is_address(text: &str) -> bool {
     text.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }
 
+/// Whether links can start with this URL: it has a host, but no user, query or fragment.
+fn is_public_url(text: &str) -> bool {
+    let Ok(url) = text.parse::<Uri>() else { return false };
+    let is_host = |authority: &Authority| {
+        let port = authority.as_str().strip_prefix(authority.host());
+        !authority.host().is_empty()
+            && port.is_some_and(|port| port.is_empty() || authority.port_u16().is_some())
+    };
+    is_web(text) && url.authority().is_some_and(is_host) && !text.contains(['?', '#'])
+}
+
 /// Parses an interval such as `90s`, `30m`, `6h` or `1d`.
 pub fn period(text: &str) -> Result<Duration, String> {
     let wrong = || format!("invalid interval `{text}`; use a number and a unit, such as 90s, 30m, 6h or 1d");
@@ -198,6 +216,33 @@ mod tests {
         }
         for text in ["8080", "localhost", ":8080", "localhost:http", "127.0.0.1:65536", ""] {
             assert!(!is_address(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_public_url_has_a_scheme_and_a_host() {
+        let good = [
+            "https://docent.example.org",
+            "http://10.0.0.1:8080/",
+            "https://example.org/book",
+            "http://[::1]:80",
+        ];
+        for text in good {
+            assert!(is_public_url(text), "{text}");
+        }
+        let bad = [
+            "docent.example.org",
+            "https://",
+            "https:///book",
+            "ftp://example.org",
+            "https://example org",
+            "https://user@example.org",
+            "https://example.org:http",
+            "https://example.org/?a",
+            "https://example.org/#a",
+        ];
+        for text in bad {
+            assert!(!is_public_url(text), "{text}");
         }
     }
 

@@ -93,13 +93,27 @@ fn a_damaged_generation_is_reported_and_can_be_rebuilt() {
         assert!(run.stderr.starts_with("error: the index is damaged: "), "{}", run.stderr);
         assert!(run.stderr.contains("pages.jsonl has 1 bytes, expected"), "{}", run.stderr);
         assert!(
-            run.stderr.contains("hint: run `docent ingest` to rebuild it from the same sources"),
+            run.stderr.contains("hint: run `docent ingest SOURCE` again to rebuild it"),
             "{}",
             run.stderr
         );
     }
     docent.ok(&["ingest"]);
     assert_eq!(docent.json(&["search", "node"])["index_version"], "g000002");
+}
+
+#[test]
+fn an_index_that_has_lost_its_sources_can_be_rebuilt_as_the_hint_says() {
+    let docent = ingested();
+    std::fs::write(docent.generation().join("manifest.json"), "{").unwrap();
+    for arguments in [&["search", "node"][..], &["ingest"]] {
+        let run = docent.run(arguments);
+        assert_eq!(run.status, 1, "{}", run.stderr);
+        let hint = "hint: run `docent ingest SOURCE` again to rebuild it";
+        assert!(run.stderr.contains(hint), "{arguments:?}: {}", run.stderr);
+    }
+    docent.ok(&["ingest", "book"]);
+    docent.ok(&["search", "node"]);
 }
 
 #[test]

@@ -93,6 +93,25 @@ fn an_invalid_configuration_is_reported() {
 }
 
 #[test]
+fn an_unknown_language_and_an_invalid_public_url_are_reported() {
+    let docent = Docent::without_vectors();
+    for (settings, expected) in [
+        ("[book]\nlanguage = \"english\"\n", "book.language: unknown language `english`"),
+        (
+            "[serve]\npublic_url = \"docent.example.org\"\n",
+            "serve.public_url: invalid URL `docent.example.org`",
+        ),
+    ] {
+        docent.write("docent.toml", settings);
+        let finding = check(&docent, "configuration");
+        assert_eq!(finding["health"], "bad", "{finding}");
+        assert!(finding["message"].as_str().unwrap().starts_with(expected), "{finding}");
+    }
+    docent.write("docent.toml", "[book]\nlanguage = \"de\"\n[serve]\npublic_url = \"\"\n");
+    assert_eq!(check(&docent, "configuration")["health"], "good");
+}
+
+#[test]
 fn the_given_configuration_file_is_checked() {
     let docent = Docent::without_vectors();
     docent.write("other/docent.toml", "[book]\nbase_url = \"https://book.example\"\n");

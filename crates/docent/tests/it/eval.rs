@@ -36,6 +36,23 @@ fn a_question_set_is_scored_and_its_run_can_be_rescored() {
 }
 
 #[test]
+fn options_that_do_not_apply_to_questions_are_rejected_before_anything_is_asked() {
+    let docent = Docent::without_vectors();
+    // The questions are not even read.
+    docent.write("set/questions.jsonl", "{broken\n");
+    for option in ["--run", "--compare", "--others", "--report"] {
+        docent.fails(
+            &["eval", "set", option, "file"],
+            2,
+            &format!(
+                "error: {option} does not apply to set, which has a questions.jsonl\nhint: leave it out; it needs a folder with corpus.jsonl, queries.jsonl and qrels.tsv"
+            ),
+        );
+    }
+    assert!(!docent.home.path().join("file").exists());
+}
+
+#[test]
 fn an_incomplete_question_set_reports_what_is_missing() {
     let docent = Docent::without_vectors();
     std::fs::create_dir(docent.home.path().join("set")).unwrap();

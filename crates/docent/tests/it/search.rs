@@ -1,6 +1,6 @@
 //! `docent search`: results, confidence and their JSON.
 
-use crate::support::Docent;
+use crate::support::{Docent, last_object};
 
 #[test]
 fn without_an_index_the_sample_book_is_searched_with_a_note() {
@@ -98,7 +98,7 @@ fn identifiers_are_found_as_a_whole_and_by_part() {
     for (query, part) in
         [("rclpy.create_node", "create_node"), ("--ros-args", "--ros-args"), ("cmd_vel", "/cmd_vel")]
     {
-        let found = docent.json(&["search", query, "--top-k", "1"]);
+        let found = last_object(&docent.ok(&["search", "--json", "--top-k", "1", "--", query]));
         let content = found["chunks"][0]["content"].as_str().unwrap();
         assert!(content.contains(part), "{query}: {content}");
     }

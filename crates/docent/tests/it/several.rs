@@ -67,6 +67,22 @@ fn ingest_without_arguments_reads_the_listed_sources_and_each_book_has_its_base_
 }
 
 #[test]
+fn a_book_whose_source_becomes_empty_stays_in_the_index() {
+    let docent = two_books();
+    docent.ok(&with_config(&["ingest"]));
+    let page = docent.write("manuals/ovens/basics/index.md", "");
+    for expected in ["error: the pages in", "error: no pages found in"] {
+        let run = docent.run(&with_config(&["ingest", "--quiet"]));
+        assert_eq!(run.status, 1, "{}", run.stderr);
+        assert!(run.stderr.starts_with(expected), "{}", run.stderr);
+        assert!(run.stderr.contains("manuals/ovens"), "{}", run.stderr);
+        assert!(run.stderr.contains("the index is unchanged"), "{}", run.stderr);
+        assert_eq!(docent.json(&["modules"])["ovens"]["basics"]["chunks"], 1);
+        let _ = std::fs::remove_file(&page);
+    }
+}
+
+#[test]
 fn a_search_and_an_answer_can_be_limited_to_one_book() {
     let docent = two_books();
     docent.ok(&with_config(&["ingest"]));

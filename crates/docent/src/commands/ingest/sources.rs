@@ -3,12 +3,11 @@
 use docent_backends::index::contents::{SiteOptions, SourceRecord};
 use docent_backends::index::target::IndexTarget;
 use docent_backends::source::site::is_address;
-use docent_core::index::IndexError;
 use docent_core::language::Language;
 
 use crate::cli::{Ingest, Site};
 use crate::compose;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::settings::{Settings, is_web};
 
 /// The sources named on the command line or in the settings; may be empty.
@@ -50,13 +49,7 @@ pub fn configured(settings: &Settings) -> Result<Vec<SourceRecord>, Failure> {
 
 /// The sources of the previous ingest, as stored in the index.
 pub async fn remembered(target: &dyn IndexTarget) -> Result<Vec<SourceRecord>, Failure> {
-    let remembered = target.sources().await.map_err(|error| match error {
-        // The list of sources is part of what is damaged.
-        IndexError::Damaged(_) => {
-            Failure::new(Exit::Failed, error).hint("run `docent ingest` with the sources of the book")
-        }
-        error => compose::index_failure(error),
-    })?;
+    let remembered = target.sources().await.map_err(compose::index_failure)?;
     match remembered.is_empty() {
         false => Ok(remembered),
         true => Err(Failure::usage("no source given").hint(
