@@ -14,7 +14,7 @@ use docent_backends::clock::SystemClock;
 use docent_backends::embed::local::LocalEmbedder;
 use docent_backends::index::contents::SourceRecord;
 use docent_backends::index::embedded::{EmbeddedIndex, FolderTarget};
-use docent_backends::ingest::{Plan, Progress, ingest};
+use docent_backends::ingest::{Plan, ingest};
 use docent_backends::session::sql::SqlSessions;
 use docent_core::agent::{Agent, Ask, Settings};
 use docent_core::embed::Embedder;

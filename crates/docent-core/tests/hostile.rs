@@ -4,7 +4,6 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use std::collections::HashMap;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use docent_parse::document::Document;
 use docent_parse::layout::{Base, Layout, Site};
