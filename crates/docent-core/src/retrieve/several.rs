@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{Confidence, Hit, Retrieved};
+use super::{Confidence, Hit, Retrieved, Unmentioned};
 use crate::read::Read;
 use crate::relevance::Signals;
 
@@ -52,7 +52,13 @@ pub fn joined(found: Vec<(String, Retrieved)>, top_k: usize) -> Retrieved {
             terms.push((term.clone(), *weight));
         }
     }
-    let unmentioned = asked.iter().flat_map(|retrieved| retrieved.unmentioned.clone()).collect();
+    // A later question that was completed with words of the one before misses the same terms.
+    let mut unmentioned: Vec<Unmentioned> = Vec::new();
+    for term in asked.iter().flat_map(|retrieved| &retrieved.unmentioned) {
+        if unmentioned.iter().all(|known| known.word.to_lowercase() != term.word.to_lowercase()) {
+            unmentioned.push(term.clone());
+        }
+    }
     let best = asked.iter().max_by(|a, b| a.relevance.total_cmp(&b.relevance));
     Retrieved {
         passages_judged: asked.iter().map(|retrieved| retrieved.passages_judged).sum(),
@@ -72,5 +78,28 @@ pub fn joined(found: Vec<(String, Retrieved)>, top_k: usize) -> Retrieved {
         unmentioned,
         parts,
         terms,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_term_that_several_questions_miss_is_named_once() {
+        let missing = |words: &[&str]| {
+            let term = |word: &&str| Unmentioned { word: (*word).to_owned(), is_elsewhere: false };
+            Retrieved {
+                unmentioned: words.iter().map(term).collect(),
+                ..Retrieved::nothing("g000001".to_owned())
+            }
+        };
+        let found = [
+            ("a TOML file".to_owned(), missing(&["TOML"])),
+            ("a toml file for CI".to_owned(), missing(&["toml", "CI"])),
+        ];
+        let joined = joined(found.into(), 5);
+        let words: Vec<&str> = joined.unmentioned.iter().map(|term| term.word.as_str()).collect();
+        assert_eq!(words, ["TOML", "CI"]);
     }
 }
