@@ -82,7 +82,16 @@ fn opens_sentence(before: &str) -> bool {
     before.is_empty() || before.ends_with(['.', '?', '!', ':', '"', '\'', '(', '-'])
 }
 
+/// In questions with more words than this, an uncommon word that is not written like a name may be a detail.
+const FEW_WORDS: usize = 8;
+
 impl KeyTerm {
+    /// Whether a passage must mention the term even if the reader is sure that it answers the question. A name
+    /// or code is essential in every question; another uncommon word may be a detail of a long question.
+    pub fn is_essential(&self, question: &str) -> bool {
+        is_name(&self.word, false) || question.split_whitespace().count() <= FEW_WORDS
+    }
+
     /// Whether a text with these terms and words mentions the key term, possibly in another spelling.
     pub fn is_in(&self, terms: &HashSet<String>, words: &HashSet<String>) -> bool {
         let (whole, parts) =
@@ -136,6 +145,18 @@ mod tests {
             ["connect", "environment", "create", "record", "camera", "glue", "strings", "together", "set"];
         let found = key_terms(question, &analyzer, &|word| common.contains(&word));
         assert_eq!(found.iter().map(|name| name.word.as_str()).collect::<Vec<_>>(), expected, "{question}");
+    }
+
+    #[test]
+    fn an_uncommon_word_is_a_detail_only_in_a_long_question() {
+        let is_essential = |question: &str| {
+            let analyzer = Analyzer::new(crate::language::Language::default());
+            let terms = key_terms(question, &analyzer, &|word| word != "gibberish" && word != "tailwind");
+            terms.iter().any(|term| term.is_essential(question))
+        };
+        assert!(is_essential("how to use tailwind"));
+        assert!(is_essential("keep the original name of all downloaded files instead of Webots names"));
+        assert!(!is_essential("keep the original name of all downloaded files instead of gibberish names"));
     }
 
     #[test]

@@ -39,6 +39,7 @@ use crate::relevance::{Calibration, Signals};
 use crate::rerank::{Placed, Reranker, Reranking, unplaced};
 use crate::suggest::Suggested;
 use crate::terms::Analyzer;
+use close_reading::SURE;
 
 /// How likely it is that the book covers a question.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -417,7 +418,7 @@ impl Retriever {
             })
             .filter(|hit| hit.score >= question.threshold())
             .collect();
-        let unmentioned = self.unmentioned(question, &candidates, &hits);
+        let unmentioned = self.unmentioned(question, &candidates, &hits, answers);
         let relevance = if unmentioned.is_empty() { relevance } else { relevance * UNMENTIONED };
         let mut hits: Vec<Hit> =
             hits.into_iter().map(|hit| Hit { score: hit.score.min(relevance), ..hit }).collect();
@@ -449,7 +450,13 @@ impl Retriever {
     }
 
     /// The key terms of a question that none of its hits mentions.
-    fn unmentioned(&self, question: &Question, candidates: &Candidates, hits: &[Hit]) -> Vec<Unmentioned> {
+    fn unmentioned(
+        &self,
+        question: &Question,
+        candidates: &Candidates,
+        hits: &[Hit],
+        answers: Option<f32>,
+    ) -> Vec<Unmentioned> {
         let is_common =
             |word: &str| self.embedder.as_ref().is_none_or(|embedder| embedder.is_common_word(word));
         let key_terms = key_terms(question.text(), &self.analyzer, &is_common);
@@ -460,7 +467,10 @@ impl Retriever {
         let text = texts.join("\n");
         let terms = self.analyzer.terms(&text).into_iter().map(|term| term.text).collect();
         let words = words(&text);
-        let missing = key_terms.into_iter().filter(|name| !name.is_in(&terms, &words));
+        let is_sure = answers.is_some_and(|answers| answers >= SURE);
+        let missing = key_terms
+            .into_iter()
+            .filter(|name| !name.is_in(&terms, &words) && (!is_sure || name.is_essential(question.text())));
         missing
             .map(|name| {
                 let lower = name.word.to_lowercase();

@@ -11,15 +11,15 @@ use crate::query::Question;
 use crate::read::{Judged, PASSAGES_READ, Read, passage_chances, read, weigh_judgements};
 use crate::reader::{Passage, ReaderError, pieces};
 
-/// Maximum number of passages the reader judges. More hardly change the first one, and each takes tens of
+/// Maximum number of passages the reader judges. More hardly change the first five, and each takes tens of
 /// milliseconds.
-pub const PASSAGES_JUDGED: usize = 4;
+pub const PASSAGES_JUDGED: usize = 6;
 
 /// Number of passages the reader judges in one call …
 const READ_AT_ONCE: usize = 2;
 
 /// … until one of them reaches this logit and thus is likely to answer.
-const SURE: f32 = 0.0;
+pub(super) const SURE: f32 = 0.0;
 
 /// A ranking after close reading.
 pub struct CloselyRead {
