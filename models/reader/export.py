@@ -4,6 +4,8 @@ python export.py pack --weights weights-0.npz weights-1.npz --out stage1.npz
     the weights of a stage as int8 per row, small enough to travel, for `train.py --start`
 python export.py onnx --weights weights-0.npz weights-1.npz [--average stage1/weights-0.npz stage1/weights-1.npz] --embedder embedder.onnx --data PREPARED --tokenizer tokenizer.json --out FOLDER
     float.onnx and model.onnx (int8, activations smoothed over 160 passages of the training books)
+python export.py mean --weights WEIGHTS --average WEIGHTS --out mean.npz
+    the mean of two sets of weights, or of those of a reader's ONNX file
 python export.py unquantize --weights model.onnx --out model.onnx
     the last two down-projections in float
 python export.py share --weights model.onnx --out models/reader/model.onnx
@@ -26,11 +28,41 @@ WIDTH, LAYERS, HEADS, SIZE = 384, 6, 12, 32
 
 
 def load(paths):
+    """Weights of train.py, or of a reader's ONNX file."""
     w = {}
     for path in paths:
+        if path.endswith(".onnx"):
+            w.update(unpacked(path))
+            continue
         z = np.load(path)
         w.update({k: z[k].astype(np.float32) for k in z.files})
     return w
+
+
+def unpacked(path):
+    """The weights of a reader's int8 ONNX file; its smoothing factors are taken back. The head `changed` is not in it."""
+    import onnx
+    from onnx import numpy_helper
+    z = {i.name: numpy_helper.to_array(i) for i in onnx.load(path).graph.initializer}
+    w = {"pos": z["positions"], "emb_ln.w": z["norm_g"], "emb_ln.b": z["norm_b"]}
+    for n in range(LAYERS):
+        for x in ("qkv", "ao", "f1", "f2"):
+            name = f"layer{n}_{x}"
+            weight = z[name + "_w_quantized"].astype(np.float32) * z[name + "_w_scale"] * z[name + "_mm_smooth"][:, None]
+            w[f"l{n}.{x}.w"], w[f"l{n}.{x}.b"] = np.ascontiguousarray(weight.T), z[name + "_bias"]
+        for x, name in (("aln", "norm1"), ("fln", "norm2")):
+            w[f"l{n}.{x}.w"], w[f"l{n}.{x}.b"] = z[f"layer{n}_{name}_g"], z[f"layer{n}_{name}_b"]
+    heads = ("rank", "answerable", "support")
+    w["first.w"] = np.concatenate([z[h + "_head"].T for h in heads])
+    w["first.b"] = np.concatenate([z[h + "_head_bias"] for h in heads])
+    changed = np.random.default_rng(0).normal(0, .02, (1, WIDTH))
+    w["token.w"], w["token.b"] = np.concatenate([z["units_head"].T, changed]), np.concatenate([z["units_head_bias"], [0]])
+    return {k: np.array(v, dtype=np.float32) for k, v in w.items()}
+
+
+def mean(a):
+    one, other = load(a.weights), load(a.average)
+    np.savez(a.out, **{k: (v + other[k]) / 2 for k, v in one.items()})
 
 
 def pack(a):
@@ -278,7 +310,7 @@ def golden(a):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("what", choices=["pack", "onnx", "unquantize", "share", "golden"])
+    p.add_argument("what", choices=["mean", "pack", "onnx", "unquantize", "share", "golden"])
     p.add_argument("--weights", nargs="+", required=True)
     p.add_argument("--average", nargs="+", help="weights of another stage of the same training; the mean of both is taken")
     p.add_argument("--out", required=True)
@@ -287,7 +319,8 @@ def main():
     p.add_argument("--tokenizer")
     p.add_argument("--alpha", type=float, default=.8)
     a = p.parse_args()
-    {"pack": pack, "onnx": export, "unquantize": unquantize, "share": share, "golden": golden}[a.what](a)
+    {"mean": mean, "pack": pack, "onnx": export, "unquantize": unquantize, "share": share, "golden": golden}[a.what](a)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import evaluate
+from export import unpacked
 from samples import GROUP, Material, Sampler, batches
 from text import BOS, EOS, PAD, Coder
 
@@ -28,7 +29,7 @@ WIDTH, LAYERS, HEADS = 384, 6, 12
 def load_start(path):
     """Weights packed by export.py (int8 per row), or those of a finished reader (its ONNX file)."""
     if path.endswith(".onnx"):
-        return load_reader(path)
+        return unpacked(path)
     z = np.load(path)
     w = {}
     for name in z.files:
@@ -54,27 +55,6 @@ def load_embedder(path):
         for x, name in (("aln", "attended"), ("fln", "done")):
             w[f"l{n}.{x}.w"], w[f"l{n}.{x}.b"] = z[f"l{n}_{name}_gain"], z[f"l{n}_{name}_bias"]
     return {k: np.array(v, dtype=np.float32) for k, v in w.items()}, words
-
-
-def load_reader(path):
-    """The weights of a reader's int8 ONNX file; its smoothing factors are taken back. The head `changed` is not in it."""
-    import onnx
-    from onnx import numpy_helper
-    z = {i.name: numpy_helper.to_array(i) for i in onnx.load(path).graph.initializer}
-    w = {"pos": z["positions"], "emb_ln.w": z["norm_g"], "emb_ln.b": z["norm_b"]}
-    for n in range(LAYERS):
-        for x in ("qkv", "ao", "f1", "f2"):
-            name = f"layer{n}_{x}"
-            weight = z[name + "_w_quantized"].astype(np.float32) * z[name + "_w_scale"] * z[name + "_mm_smooth"][:, None]
-            w[f"l{n}.{x}.w"], w[f"l{n}.{x}.b"] = np.ascontiguousarray(weight.T), z[name + "_bias"]
-        for x, name in (("aln", "norm1"), ("fln", "norm2")):
-            w[f"l{n}.{x}.w"], w[f"l{n}.{x}.b"] = z[f"layer{n}_{name}_g"], z[f"layer{n}_{name}_b"]
-    heads = ("rank", "answerable", "support")
-    w["first.w"] = np.concatenate([z[h + "_head"].T for h in heads])
-    w["first.b"] = np.concatenate([z[h + "_head_bias"] for h in heads])
-    changed = np.random.default_rng(0).normal(0, .02, (1, WIDTH))
-    w["token.w"], w["token.b"] = np.concatenate([z["units_head"].T, changed]), np.concatenate([z["units_head_bias"], [0]])
-    return {k: np.array(v, dtype=np.float32) for k, v in w.items()}
 
 
 class Layer(nn.Module):

@@ -129,7 +129,7 @@ mod tests {
         for line in [
             "docent ask what does --watch do",
             "docent --config file search -qk 3 what does --watch do --json",
-            "docent search what -k3 does --watch --top-k 2 do",
+            "docent search what -k3 does --watch do",
         ] {
             assert_eq!(question(line).unwrap(), "what does --watch do", "{line}");
         }
