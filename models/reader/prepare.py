@@ -399,7 +399,9 @@ def add_passages(folder, name, passages, index):
         return [], []
     entries, questions, lost = [], [], 0
     for e in lines(path):
-        at = next((i for i, x in enumerate(passages) if x["page"] == e["page"] and x["text"].startswith(e["begins"]) and x["text"].endswith(e["ends"])), None)
+        begun = [i for i, x in enumerate(passages) if x["page"] == e["page"] and x["text"].startswith(e["begins"][:30])]
+        # A passage that only ends differently, because the book or the parser changed, is still the same.
+        at = next((i for i in begun if passages[i]["text"].endswith(e["ends"])), begun[0] if len(begun) == 1 else None)
         if at is None:
             lost += 1
             continue

@@ -453,8 +453,11 @@ class Sampler:
             return [k for k in range(len(book[i].units)) if k in holding.get(i, ()) or rng.random() < .8] if thin else None
         # Where only one passage is known to answer, others that the search ranks high may answer too.
         open_ = set(q["hybrid"][:6]) if q.get("loose") else ()
-        return [self.example(text, book[right], keep(right), units=holding[right], answerable=1)] + \
+        found = [self.example(text, book[right], keep(right), units=holding[right], answerable=1)] + \
             [self.example(text, book[i], keep(i), units=None if i in open_ else [], answerable=-1 if i in open_ else 0) for i in picked]
+        for e, i in zip(found[1:], picked):
+            e.labelled = float(i not in open_)
+        return found
 
     def others(self, p, n):
         if len(p.near) < n:

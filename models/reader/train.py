@@ -1,6 +1,6 @@
 """Trains the reader on one GPU.
 
-python train.py --data PREPARED --embedder model.onnx --tokenizer tokenizer.json --out FOLDER --minutes 7 [--start stage1.npz]
+python train.py --data PREPARED --embedder model.onnx --tokenizer tokenizer.json --out FOLDER --minutes 7 [--start stage1.npz] [--pool pool.pkl]
 
 The weights are read from the embedder's ONNX file. Its table of word vectors stays as it is, so both models may share it;
 its untrained copy finds hard negatives and teaches the order of passages. All seeds are fixed, but the number of steps
@@ -11,6 +11,7 @@ import gzip
 import json
 import multiprocessing
 import os
+import pickle
 import time
 
 import numpy as np
@@ -24,6 +25,7 @@ from samples import GROUP, Material, Sampler, batches
 from text import BOS, EOS, PAD, Coder
 
 WIDTH, LAYERS, HEADS = 384, 6, 12
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def load_start(path):
@@ -131,20 +133,20 @@ def padded(rows):
     ids = np.full((len(rows), size), PAD, dtype=np.int64)
     for k, r in enumerate(rows):
         ids[k, :len(r)] = r
-    return torch.from_numpy(ids).cuda()
+    return torch.from_numpy(ids).to(DEVICE)
 
 
 @torch.no_grad()
 def embed(model, rows):
     """Vectors of the embedder, of the untrained weights."""
     model.eval()
-    out = torch.empty(len(rows), WIDTH, device="cuda")
+    out = torch.empty(len(rows), WIDTH, device=DEVICE)
     order = sorted(range(len(rows)), key=lambda k: len(rows[k]))
     for at in range(0, len(order), 512):
         part = order[at:at + 512]
-        with torch.autocast("cuda", torch.bfloat16):
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda"):
             x = model.encode(padded([rows[k] for k in part]))[:, 0]
-        out[torch.tensor(part, device="cuda")] = F.normalize(x.float(), dim=-1)
+        out[torch.tensor(part, device=DEVICE)] = F.normalize(x.float(), dim=-1)
     return out
 
 
@@ -206,23 +208,41 @@ def teach(teacher, vectors, batch, heat=.03):
     rows = []
     for ids in batch["ids"][::GROUP]:
         rows.append(ids[:int(np.argmax(ids == EOS)) + 1].tolist())
-    with torch.autocast("cuda", torch.bfloat16):
+    with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda"):
         q = teacher.encode(padded(rows))[:, 0]
     q = F.normalize(q.float(), dim=-1)
-    p = vectors[torch.from_numpy(batch["passage"]).cuda()].view(len(rows), GROUP, -1)
+    p = vectors[torch.from_numpy(batch["passage"]).to(DEVICE)].view(len(rows), GROUP, -1)
     return torch.softmax(torch.einsum("gd,gnd->gn", q, p) / heat, -1)
 
 
-def produce(material, progress, seed, queue):
-    """A worker: draws steps for ever."""
-    for step in batches(Sampler(material, seed), lambda: progress.value):
+def collate_scored(entries):
+    """Arrays of inputs that the teacher has scored; units that are not there are NaN."""
+    size = (max(len(ids) for ids, _, _ in entries) + 15) // 16 * 16
+    ids = np.full((len(entries), size), PAD, dtype=np.int32)
+    units = np.full((len(entries), size), np.nan, dtype=np.float32)
+    for k, (tokens, places, (_, scores)) in enumerate(entries):
+        ids[k, :len(tokens)] = tokens
+        units[k, places] = scores
+    return {"ids": ids, "wanted_units": units, "wanted": np.stack([first for _, _, (first, _) in entries]).astype(np.float32)}
+
+
+def produce(material, pool, sizes, progress, seed, queue):
+    """A worker: draws steps for ever, from the material and, if there is one, from the teacher's pool."""
+    rng = np.random.default_rng(seed)
+
+    def stretch(kind, count):  # the pool is sorted by length: neighbours need little padding
+        at = int(rng.integers(0, max(1, len(pool[kind]) - count)))
+        return pool[kind][at:at + count]
+    for step in batches(Sampler(material, seed), lambda: progress.value, *sizes):
+        if pool:
+            step += (collate_scored([e for g in stretch("group", 64) for e in g]), collate_scored(stretch("claim", 256)), collate_scored(stretch("question", 128)))
         queue.put(step)
 
 
 def losses(model, batch, wanted=None):
     """The loss of one batch and its parts."""
-    b = {k: torch.from_numpy(v).cuda(non_blocking=True) for k, v in batch.items()}
-    with torch.autocast("cuda", torch.bfloat16):
+    b = {k: torch.from_numpy(v).to(DEVICE, non_blocking=True) for k, v in batch.items()}
+    with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda"):
         first, token = model(b["ids"].long())
     parts = {}
     weight = b["weight"]
@@ -253,6 +273,29 @@ def losses(model, batch, wanted=None):
     best = torch.logsumexp(scores.masked_fill(~right, -1e4), 1) - torch.logsumexp(scores, 1)
     parts["choice"] = -(best.clamp(min=-30) * some).sum() / some.sum().clamp(min=1)
     share = {"rank": 1., "taught": 1.5, "choice": .3, "answerable": 1. if not groups else .5, "support": 1.5, "units": .7, "changed": .7}
+    return sum(share[k] * v for k, v in parts.items()), parts
+
+
+def taught(model, batch, kind):
+    """The difference between the reader's scores and the teacher's; `kind` says which of them mean something."""
+    b = {k: torch.from_numpy(v).to(DEVICE, non_blocking=True) for k, v in batch.items()}
+    with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda"):
+        first, token = model(b["ids"].long())
+    wanted, parts = b["wanted"], {}
+    if kind == "support":
+        parts["support"] = F.kl_div(F.log_softmax(first[:, 2:5], -1), F.log_softmax(wanted[:, 2:5], -1), reduction="batchmean", log_target=True)
+        return 1.5 * parts["support"], parts
+    if kind == "rank":
+        shape = (-1, GROUP)
+        parts["rank"] = F.kl_div(F.log_softmax(first[:, 0].view(shape), -1), F.log_softmax(wanted[:, 0].view(shape), -1), reduction="batchmean", log_target=True)
+    sure = torch.sigmoid(wanted[:, 1])
+    parts["answerable"] = F.binary_cross_entropy_with_logits(first[:, 1], sure)
+    marked = ~torch.isnan(b["wanted_units"])
+    scores, target = token[:, :, 0], b["wanted_units"].nan_to_num(-12.)
+    parts["units"] = (F.binary_cross_entropy_with_logits(scores, torch.sigmoid(target), reduction="none") * marked).sum() / marked.sum()
+    gap = F.kl_div(F.log_softmax(scores.masked_fill(~marked, -1e4), -1), F.log_softmax(target.masked_fill(~marked, -1e4), -1), reduction="none", log_target=True).sum(-1)
+    parts["choice"] = (gap * sure).sum() / sure.sum().clamp(min=1)
+    share = {"rank": 1., "answerable": 1., "units": .7, "choice": .6}
     return sum(share[k] * v for k, v in parts.items()), parts
 
 
@@ -295,7 +338,9 @@ def main():
     p.add_argument("--minutes", type=float, default=7)
     p.add_argument("--rate", type=float, default=2e-4)
     p.add_argument("--from-progress", type=float, default=0., help="where the mixture of examples begins")
+    p.add_argument("--pool", help="inputs scored by the teacher (teacher.py label)")
     p.add_argument("--workers", type=int, default=15)
+    p.add_argument("--every", type=int, default=200)
     p.add_argument("--seed", type=int, default=1)
     a = p.parse_args()
     begun = time.time()
@@ -307,7 +352,7 @@ def main():
     material = Material(data, coder)
     origin, words = load_embedder(a.embedder)
     print(f"{time.time() - begun:.0f} s: {len(material.open)} passages, {len(material.claims)} passages with claims", flush=True)
-    teacher = Reader(origin, words).cuda().eval()
+    teacher = Reader(origin, words).to(DEVICE).eval()
     candidates, vectors = neighbours(teacher, material, data, evaluation)
     json.dump(candidates, open(os.path.join(a.out, "candidates.json"), "w"))
     for b in material.books.values():
@@ -316,14 +361,19 @@ def main():
     print(f"{time.time() - begun:.0f} s: neighbours", flush=True)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
-    model = Reader(load_start(a.start) if a.start else origin, words).cuda()
+    model = Reader(load_start(a.start) if a.start else origin, words).to(DEVICE)
     plain = [q for n, q in model.named_parameters() if q.ndim < 2]
     heavy = [q for n, q in model.named_parameters() if q.ndim >= 2]
-    optimizer = torch.optim.AdamW([{"params": heavy, "weight_decay": .01}, {"params": plain, "weight_decay": 0.}], lr=a.rate, betas=(.9, .98), eps=1e-6, fused=True)
+    optimizer = torch.optim.AdamW([{"params": heavy, "weight_decay": .01}, {"params": plain, "weight_decay": 0.}], lr=a.rate, betas=(.9, .98), eps=1e-6, fused=DEVICE == "cuda")
     progress = multiprocessing.get_context("fork").Value("d", a.from_progress)
     forked = multiprocessing.get_context("fork")
     queue = forked.Queue(maxsize=64)
-    workers = [forked.Process(target=produce, args=(material, progress, a.seed * 1000 + k, queue), daemon=True) for k in range(a.workers)]
+    pool, sizes = None, (320, 160, 64)
+    if a.pool:
+        pool, sizes = pickle.load(open(a.pool, "rb")), (160, 96, 32)
+        for kind, entries in pool.items():
+            entries.sort(key=lambda e: max(len(x[0]) for x in e) if kind == "group" else len(e[0]))
+    workers = [forked.Process(target=produce, args=(material, pool, sizes, progress, a.seed * 1000 + k, queue), daemon=True) for k in range(a.workers)]
     for worker in workers:
         worker.start()
     books = data["books"]
@@ -348,12 +398,17 @@ def main():
             for k, v in found.items():
                 if name + k in ("csupport", "cchanged", "cunits", "qanswerable", "qunits", "rrank", "rtaught", "rchoice", "runits", "ranswerable"):
                     sums[name + "." + k] = sums.get(name + "." + k, 0) + v.detach()
+        for kind, batch in zip(("rank", "support", "answerable"), parts[3:]):
+            loss, found = taught(model, batch, kind)
+            loss.backward()
+            for k, v in found.items():
+                sums["t." + kind + "." + k] = sums.get("t." + kind + "." + k, 0) + v.detach()
         nn.utils.clip_grad_norm_(model.parameters(), 1.)
         optimizer.step()
         step += 1
-        if step % 200 == 0:
+        if step % a.every == 0:
             print(f"{time.time() - begun:.0f} s step {step} rate {rate:.1e} waited {waited:.0f} s " +
-                  " ".join(f"{k} {float(v) / 200:.3f}" for k, v in sums.items()), flush=True)
+                  " ".join(f"{k} {float(v) / a.every:.3f}" for k, v in sums.items()), flush=True)
             sums = {}
         if done > checks[0]:
             checks.pop(0)
