@@ -163,6 +163,19 @@ pub fn parts(question: &str) -> Vec<String> {
     told
 }
 
+/// Splits off a bracket that ends a question: the subject of a follow-up, or a remark such as "(on Windows)". It belongs
+/// to every part of the question.
+pub fn remark(question: &str) -> (&str, Option<&str>) {
+    let text = question.trim_end();
+    let opening = text
+        .rfind('(')
+        .filter(|at| *at > 0 && text.ends_with(')') && !text[*at..text.len() - 1].contains(')'));
+    match opening.filter(|at| text[..*at].ends_with(char::is_whitespace)) {
+        Some(at) => (text[..at].trim_end(), Some(&text[at..])),
+        None => (question, None),
+    }
+}
+
 /// Maximum number of parts; further ones are ignored.
 const MOST_PARTS: usize = 3;
 
@@ -202,5 +215,16 @@ mod tests {
             ["I want to hide the site.", "And what if it is only one page?"]
         );
         assert_eq!(parts("What are topics and services?"), ["What are topics and services?"]);
+    }
+
+    #[test]
+    fn a_bracket_at_the_end_belongs_to_the_whole_question() {
+        assert_eq!(
+            remark("Can I hide it? (table of contents)"),
+            ("Can I hide it?", Some("(table of contents)"))
+        );
+        assert_eq!(remark("What does main() do?"), ("What does main() do?", None));
+        assert_eq!(remark("What is print()"), ("What is print()", None));
+        assert_eq!(remark("(aside)"), ("(aside)", None));
     }
 }

@@ -32,7 +32,7 @@ use crate::index::{
 use crate::key_term::{key_terms, words};
 use crate::language::Language;
 use crate::query::Question;
-use crate::question_kind::parts;
+use crate::question_kind::{parts, remark};
 use crate::read::{Judged, PASSAGES_READ, Read, read};
 use crate::reader::Reader;
 use crate::relevance::{Calibration, Signals};
@@ -260,7 +260,8 @@ impl Retriever {
 
     /// Finds passages for a question. Several questions at once are searched one by one.
     pub async fn search(&self, question: &Question) -> Result<Retrieved, RetrieveError> {
-        let parts = parts(question.text());
+        let (text, remark) = remark(question.text());
+        let parts = parts(text);
         if parts.len() < 2 {
             return self.search_one(question).await;
         }
@@ -268,7 +269,10 @@ impl Retriever {
         for part in parts {
             // A later question may depend on the one before.
             let before = found.last().map(|(before, _)| before.as_str());
-            let text = followup::rewrite(&part, before, &self.analyzer).unwrap_or_else(|| part.clone());
+            let mut text = followup::rewrite(&part, before, &self.analyzer).unwrap_or_else(|| part.clone());
+            if let Some(remark) = remark {
+                text = format!("{text} {remark}");
+            }
             found.push((part, self.search_one(&question.reworded(&text)).await?));
         }
         Ok(several::joined(found, question.top_k()))
@@ -565,6 +569,22 @@ mod tests {
         chunks[1].section = 0;
         let found = names(&found(&book(chunks), "node graph", 5, 0.0).await);
         assert!(found.contains(&"a/0".to_owned()) && found.contains(&"a/1".to_owned()), "{found:?}");
+    }
+
+    #[tokio::test]
+    async fn the_subject_added_to_a_follow_up_is_searched_with_every_part() {
+        let retriever = four_pages();
+        let one = found(&retriever, "Can I stop it again? (salt pasta node)", 4, 0.0).await;
+        assert_eq!(one.parts, 1);
+        assert_eq!(
+            one.terms.iter().filter(|(term, _)| ["salt", "pasta", "node"].contains(&term.as_str())).count(),
+            3
+        );
+        let two =
+            found(&retriever, "How do I start it, and how do I stop it? (salt pasta node)", 4, 0.0).await;
+        assert_eq!(two.parts, 2);
+        assert!(names(&two).contains(&"d/0".to_owned()), "{:?}", names(&two));
+        assert!(two.uncovered.iter().all(|part| !part.contains("salt")), "{:?}", two.uncovered);
     }
 
     #[tokio::test]
