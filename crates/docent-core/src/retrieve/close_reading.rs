@@ -19,7 +19,7 @@ pub const PASSAGES_JUDGED: usize = 6;
 const READ_AT_ONCE: usize = 2;
 
 /// … until one of them reaches this logit and thus is likely to answer.
-pub(super) const SURE: f32 = 0.0;
+pub(super) const SURE: f32 = 3.0;
 
 /// A ranking after close reading.
 pub struct CloselyRead {
