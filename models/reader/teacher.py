@@ -1,7 +1,7 @@
 """A larger model that learns from the same data and then teaches the reader.
 
-The teacher is Qwen2.5-Coder-0.5B-Instruct with the reader's five outputs. It learns to read from the questions and claims
-that people wrote, and then scores a large pool of pairs, from which the reader learns (`train.py --pool`). It is not
+The teacher is Qwen2.5-Coder-0.5B-Instruct with the reader's five outputs. It learns to read from the written
+questions and claims, and then scores a large pool of pairs, from which the reader learns (`train.py --pool`). It is not
 needed to use or to export the reader.
 
 python teacher.py pack --gguf qwen.gguf --data PREPARED --out FOLDER       its weights, in parts that can be copied one by one
@@ -30,7 +30,7 @@ from text import EOS, Coder
 WIDTH, LAYERS, HEADS, SHARED, INNER = 896, 24, 14, 2, 4864
 SIZE = WIDTH // HEADS
 QUERY_LIMIT, HEADING_LIMIT, LIMIT = 110, 56, 440
-END, START, UNIT = 151643, 151644, 151645  # <|endoftext|>, <|im_start|>, <|im_end|> of its vocabulary
+END, UNIT, NEW_LINE = 151643, 151645, 198  # <|endoftext|>, <|im_end|> (marks the end of a unit) and "\n" of its vocabulary
 
 
 # ---- its weights and its words -------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def pack(a):
     tokenizer.decoder = decoders.ByteLevel()
     os.makedirs(a.out, exist_ok=True)
     tokenizer.save(a.out + "/words.json")
-    used = set(range(24000)) | {END, START, UNIT}
+    used = set(range(24000)) | {END, UNIT}
     texts = []
 
     def collect(x):
@@ -122,14 +122,11 @@ class Words:
         self.used = np.load(folder + "/used.npy")
         self.number = np.zeros(int(self.used.max()) + 1, dtype=np.int32)
         self.number[self.used] = np.arange(len(self.used))
-        self.end, self.start, self.unit = (int(self.number[x]) for x in (END, START, UNIT))
+        self.end, self.unit, self.new_line = (int(self.number[x]) for x in (END, UNIT, NEW_LINE))
 
     def encode(self, text):
         ids = self.tokenizer.encode(text, add_special_tokens=False).ids
-        return self.number[[i if i < len(self.number) else 198 for i in ids]] if ids else np.zeros(0, np.int32)
-
-    def decode(self, ids):
-        return self.tokenizer.decode([int(self.used[i]) for i in ids], skip_special_tokens=False)
+        return self.number[[i if i < len(self.number) else NEW_LINE for i in ids]] if ids else np.zeros(0, np.int32)
 
 
 class Retold:
@@ -156,7 +153,7 @@ class Retold:
         at = [m for m, _ in marks]
         stop = len(ids) - 1
         heading = self.piece(ids[first + 2:at[0] if at else stop])[-HEADING_LIMIT:]
-        made = [self.begin, query, [self.words.number[198]], heading]
+        made = [self.begin, query, [self.words.new_line], heading]
         size, places = sum(map(len, made)), []
         for k, m in enumerate(at):
             unit = self.piece(ids[m + 1:at[k + 1] if k + 1 < len(at) else stop])
@@ -306,6 +303,8 @@ def on_device(batch, device):
 def losses(model, batch, groups, device):
     import torch
     import torch.nn.functional as F
+
+    from train import labelled
     b = on_device(batch, device)
     with torch.autocast("cuda", torch.bfloat16, enabled=device == "cuda"):
         first, token = model(b["ids"], b["lengths"], b["rows"], b["places"])
@@ -315,13 +314,7 @@ def losses(model, batch, groups, device):
         unknown = b["labelled"].view(-1, GROUP) == 0
         unknown[:, 0] = False
         parts["rank"] = -F.log_softmax(scores.masked_fill(unknown, -1e4), -1)[:, 0].mean()
-    known = (b["answerable"] >= 0).float() * weight
-    parts["answerable"] = (F.binary_cross_entropy_with_logits(first[:, 1], b["answerable"].clamp(min=0), reduction="none") * known).sum() / known.sum().clamp(min=1)
-    known = (b["support"] >= 0).float() * weight
-    logp = F.log_softmax(first[:, 2:5], -1)
-    either = torch.logsumexp(logp[:, 1:], -1)
-    exact = logp.gather(1, b["support"].clamp(0, 2)[:, None])[:, 0]
-    parts["support"] = -(torch.where(b["support"] == 3, either, exact) * known).sum() / known.sum().clamp(min=1)
+    parts.update(labelled(first, b))
     known = (b["units"] >= 0).float() * weight[b["rows"]]
     parts["units"] = (F.binary_cross_entropy_with_logits(token, b["units"].clamp(min=0), reduction="none") * known).sum() / known.sum().clamp(min=1)
     # The unit that answers must stand out among the units of its passage.
@@ -336,15 +329,23 @@ def losses(model, batch, groups, device):
     return sum(share[k] * v for k, v in parts.items()), parts
 
 
-def runner(model, retold, device, tokens=100_000):
+def runner(model, retold, device):
     """Scores inputs of the reader, as evaluate.py wants them."""
-    import torch
+    def run(inputs):
+        found = scored(model, [retold(ids, marks) for ids, marks in inputs], retold.words, device)
+        for f in found:
+            e = np.exp(np.array(f["support"]) - max(f["support"]))
+            f["support"] = (e / e.sum()).tolist()
+        return found
+    return run
 
-    @torch.no_grad()
-    def run(inputs, raw=False):
-        model.eval()
-        rows = [retold(ids, marks) for ids, marks in inputs]
-        found, at = [None] * len(rows), 0
+
+def scored(model, rows, words, device, tokens=100_000):
+    """The logits of inputs in the teacher's tokens: rank, answerable, support and units."""
+    import torch
+    model.eval()
+    found, at = [None] * len(rows), 0
+    with torch.no_grad():
         order = sorted(range(len(rows)), key=lambda k: len(rows[k][0]))
         while at < len(order):
             size = len(rows[order[at]][0])
@@ -353,7 +354,7 @@ def runner(model, retold, device, tokens=100_000):
                 size = max(size, len(rows[order[at]][0]))
                 part.append(order[at])
                 at += 1
-            ids = np.full((len(part), (size + 15) // 16 * 16), retold.words.end, dtype=np.int64)
+            ids = np.full((len(part), (size + 15) // 16 * 16), words.end, dtype=np.int64)
             row, place = [], []
             for k, number in enumerate(part):
                 ids[k, :len(rows[number][0])] = rows[number][0]
@@ -363,15 +364,13 @@ def runner(model, retold, device, tokens=100_000):
             lengths = torch.tensor([len(rows[k][0]) for k in part], device=device)
             with torch.autocast("cuda", torch.bfloat16, enabled=device == "cuda"):
                 first, token = model(torch.from_numpy(ids).to(device), lengths, torch.tensor(row, device=device, dtype=torch.long), torch.tensor(place, device=device, dtype=torch.long))
-            support = (first[:, 2:5] if raw else torch.softmax(first[:, 2:5], -1)).tolist()
             first, token, took = first.tolist(), token.tolist(), 0
             for k, number in enumerate(part):
                 count = len(rows[number][1])
                 units = [-12. if p < 0 else t for p, t in zip(rows[number][1], token[took:took + count])]
                 took += count
-                found[number] = {"rank": first[k][0], "answerable": first[k][1], "support": support[k], "units": units}
-        return found
-    return run
+                found[number] = {"rank": first[k][0], "answerable": first[k][1], "support": first[k][2:5], "units": units}
+    return found
 
 
 def train(a):
@@ -444,7 +443,7 @@ def train(a):
 # ---- scoring a pool ------------------------------------------------------------------------------------------------
 
 SHARED_STATE = {}
-STRIDE = int(os.environ.get("STRIDE", 128))
+STRIDE = 128  # groups that are scored at a time
 
 
 def code(batch):
@@ -504,7 +503,8 @@ def label(a):
         for number, ((kind, part), rows) in enumerate(zip(slices, coded)):
             if time.time() - begun > a.minutes * 60:
                 break
-            out = scores(model, rows, words, device)
+            out = [(np.array([o["rank"], o["answerable"], *o["support"]], dtype=np.float16), np.array(o["units"], dtype=np.float16))
+                   for o in scored(model, rows, words, device)]
             flat = [e for x in part for e in (x if kind == "group" else [x])]
             packed = [(e.ids.astype(np.uint16), [m for m, _ in e.marks], o) for e, o in zip(flat, out)]
             if kind == "group":
@@ -515,18 +515,6 @@ def label(a):
                 print(f"{time.time() - begun:.0f} s: {number + 1} of {len(slices)}", flush=True)
     pickle.dump(kept, open(a.out, "wb"))
     print(f"{time.time() - begun:.0f} s: {len(kept['group'])} groups, {len(kept['claim'])} claims, {len(kept['question'])} questions scored", flush=True)
-
-
-def scores(model, rows, words, device):
-    """(rank, answerable, three support logits) and the units' scores of inputs in the teacher's tokens, as float16."""
-    class Same:
-        def __init__(self):
-            self.words = words
-
-        def __call__(self, ids, marks):
-            return ids, marks
-    out = runner(model, Same(), device)(rows, raw=True)
-    return [(np.array([o["rank"], o["answerable"]] + o["support"], dtype=np.float16), np.array(o["units"], dtype=np.float16)) for o in out]
 
 
 def main():

@@ -239,6 +239,20 @@ def produce(material, pool, sizes, progress, seed, queue):
         queue.put(step)
 
 
+def labelled(first, b):
+    """The losses of what is known about whole inputs: whether they answer, and whether they support the claim."""
+    known = (b["answerable"] >= 0).float() * b["weight"]
+    answerable = F.binary_cross_entropy_with_logits(first[:, 1], b["answerable"].clamp(min=0), reduction="none")
+    parts = {"answerable": (answerable * known).sum() / known.sum().clamp(min=1)}
+    known = (b["support"] >= 0).float() * b["weight"]
+    logp = F.log_softmax(first[:, 2:5], -1)
+    # Label 3 means: wrong, be it contradicted or not mentioned.
+    either = torch.logsumexp(logp[:, 1:], -1)
+    exact = logp.gather(1, b["support"].clamp(0, 2)[:, None])[:, 0]
+    parts["support"] = -(torch.where(b["support"] == 3, either, exact) * known).sum() / known.sum().clamp(min=1)
+    return parts
+
+
 def losses(model, batch, wanted=None):
     """The loss of one batch and its parts."""
     b = {k: torch.from_numpy(v).to(DEVICE, non_blocking=True) for k, v in batch.items()}
@@ -254,14 +268,7 @@ def losses(model, batch, wanted=None):
         # Where nothing is known the embedder teaches alone; elsewhere it helps a little.
         trust = 1 - .6 * known
         parts["taught"] = ((wanted * (wanted.clamp(min=1e-6).log() - logp)).sum(-1) * trust).mean()
-    known = (b["answerable"] >= 0).float() * weight
-    parts["answerable"] = (F.binary_cross_entropy_with_logits(first[:, 1], b["answerable"].clamp(min=0), reduction="none") * known).sum() / known.sum().clamp(min=1)
-    known = (b["support"] >= 0).float() * weight
-    logp = F.log_softmax(first[:, 2:5], -1)
-    # Label 3 means: wrong, be it contradicted or not mentioned.
-    either = torch.logsumexp(logp[:, 1:], -1)
-    exact = logp.gather(1, b["support"].clamp(0, 2)[:, None])[:, 0]
-    parts["support"] = -(torch.where(b["support"] == 3, either, exact) * known).sum() / known.sum().clamp(min=1)
+    parts.update(labelled(first, b))
     for k, name in ((0, "units"), (1, "changed")):
         target = b[name].float()
         known = (target >= 0).float() * (1 + target.clamp(min=0)) * weight[:, None]

@@ -163,8 +163,8 @@ pub fn parts(question: &str) -> Vec<String> {
     told
 }
 
-/// Splits off a bracket that ends a question: the subject of a follow-up, or a remark such as "(on Windows)". It belongs
-/// to every part of the question.
+/// Splits off text in parentheses at the end of a question: the subject that was added to a follow-up, or a remark such
+/// as "(on Windows)". It applies to every part of the question.
 pub fn remark(question: &str) -> (&str, Option<&str>) {
     let text = question.trim_end();
     let opening = text
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bracket_at_the_end_belongs_to_the_whole_question() {
+    fn parentheses_at_the_end_apply_to_the_whole_question() {
         assert_eq!(
             remark("Can I hide it? (table of contents)"),
             ("Can I hide it?", Some("(table of contents)"))

@@ -18,7 +18,8 @@ pub const PASSAGES_JUDGED: usize = 6;
 /// Number of passages the reader judges in one call …
 const READ_AT_ONCE: usize = 2;
 
-/// … until one of them reaches this logit and thus is likely to answer.
+/// … until one of them reaches this logit and thus is likely to answer. The value belongs to the bundled reader: of the
+/// passages at or above it, 60 % contain the answer (44 % at 0), on questions about books the reader was not trained on.
 pub(super) const SURE: f32 = 3.0;
 
 /// A ranking after close reading.
