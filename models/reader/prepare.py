@@ -2,7 +2,7 @@
 
 python prepare.py --books BOOKS --questions QUESTIONS --claims CLAIMS --squad SQUAD2 --support SUPPORT \
     --reading READING --scifact-corpus CORPUS.jsonl.gz --indexes INDEXES --out FOLDER [--extra extra.json] [--written written] \
-    [--passages passages] [--most 2000]
+    [--passages passages] [--more BOOK ...] [--most 2000]
 
 INDEXES holds one Docent index per ingested book; a book without one is cut here, roughly, at headings and blank
 lines to about 150 words. Nothing of the test sets goes into train.json.gz; passages of the books that share a long
@@ -461,6 +461,7 @@ def main():
     p.add_argument("--written", help="a folder of pages with claims and questions, one JSON file a book")
     p.add_argument("--passages", help="a folder of claims and questions about passages of books, one JSON lines file a book")
     p.add_argument("--most", type=int, default=2000, help="passages of a training book that are kept")
+    p.add_argument("--more", nargs="*", default=[], help="books without questions and claims, for examples made by rules and for the teacher's pool")
     p.add_argument("--extra", help="further claims and questions: a JSON list with book, heading, units, claims, questions")
     a = p.parse_args()
     os.makedirs(a.out, exist_ok=True)
@@ -472,7 +473,7 @@ def main():
             seen.update(plain(u) for _, u in units(evidence) if len(u.split()) >= 8)
 
     names = sorted({os.path.basename(f)[:-6].replace("-more", "") for f in glob.glob(a.questions + "/*.jsonl") if "-followups" not in f}
-                   | {os.path.basename(f)[:-6] for f in glob.glob((a.passages or "-") + "/*.jsonl")})
+                   | {os.path.basename(f)[:-6] for f in glob.glob((a.passages or "-") + "/*.jsonl")} | set(a.more))
     tests = lines(os.path.join(a.reading, "questions.jsonl"))
     train, evaluation = {"books": {}, "questions": {}, "claims": [], "squad": []}, {"questions": {}, "reading": {}, "claims": [], "written_questions": {}, "written_claims": []}
     texts = {}

@@ -8,7 +8,7 @@ python teacher.py pack --gguf qwen.gguf --data PREPARED --out FOLDER       its w
 python teacher.py train --weights FOLDER --data PREPARED … --out FILE      learns to read (GPU)
 python teacher.py label --teacher FILE … --out pool.pkl                    scores the pool (GPU)
 
-`ggufmini` is the part of the gguf package that turns quantized weights into floats (`constants.py`, `lazy.py`, `quants.py`).
+Reading the parts again needs `constants.py`, `lazy.py` and `quants.py` of the gguf package.
 """
 import argparse
 import concurrent.futures
@@ -97,8 +97,8 @@ def pack(a):
 
 def unpack(folder):
     """name -> float32 array."""
-    from ggufmini.constants import GGMLQuantizationType
-    from ggufmini.quants import dequantize
+    from gguf.constants import GGMLQuantizationType
+    from gguf.quants import dequantize
     raw, kinds = {}, {}
     parts = {int(os.path.basename(f)[4:-4]): open(f, "rb").read() for f in glob.glob(folder + "/part*.bin")}
     for name, kind, shape, number, at, size in json.load(open(folder + "/index.json")):
@@ -443,16 +443,40 @@ def train(a):
 # ---- scoring a pool ------------------------------------------------------------------------------------------------
 
 SHARED_STATE = {}
-STRIDE = 128  # groups that are scored at a time
+STRIDE = 128  # groups that are drawn and scored at a time; eight times as many claims or questions
 
 
-def code(batch):
-    """A worker: the teacher's tokens of inputs."""
-    return [SHARED_STATE["retold"](ids, marks) for ids, marks in batch]
+def draw(task):
+    """A worker: inputs of one kind and their tokens for the teacher. A task is a kind with either a seed or the texts and
+    passages of groups."""
+    kind, what = task
+    sampler, retold, material = SHARED_STATE["sampler"], SHARED_STATE["retold"], SHARED_STATE["material"]
+    if kind == "known":
+        kind, parts = "group", [[sampler.example(text, material.all[n]) for n in numbers] for text, numbers in what]
+    else:
+        sampler.rng = rng = random.Random(what)
+        parts = {"group": lambda: [sampler.group(rng.choice([.3, .6, .9])) for _ in range(STRIDE)],
+                 "claim": lambda: [[sampler.claim(rng.choice([.3, .9, 1.]))] for _ in range(STRIDE * GROUP)],
+                 "question": lambda: [[sampler.question(rng.choice([.3, .9, 1.]))] for _ in range(STRIDE * GROUP)]}[kind]()
+    flat = [e for part in parts for e in part]
+    return kind, [(e.ids.astype(np.uint16), [m for m, _ in e.marks]) for e in flat], [retold(e.ids, e.marks) for e in flat]
+
+
+def known_groups(material, rng):
+    """Every written question with its passages and the likeliest others of its book: (text, numbers of passages)."""
+    for name, questions in material.questions.items():
+        book = material.books[name]
+        for q in questions:
+            right = [i for i, _ in q["holding"]][:2]
+            yield rules.noisy(q["question"], rng), [book[i].number for i in (right + [i for i in q["hybrid"] if i not in right])[:GROUP]]
+    for p, text in [(p, q) for p, q, _ in material.written] + material.unanswered:
+        near = p.near[:12]
+        if len(near) >= GROUP - 1 and p.book in material.books:
+            yield rules.noisy(text, rng), [p.number] + [material.books[p.book][i].number for i in rng.sample(near, GROUP - 1)]
 
 
 def label(a):
-    """The pool: groups of a question with eight passages, and claims with a passage, each with the teacher's scores."""
+    """The pool: groups of a question with eight passages, claims and questions with a passage, each with the teacher's scores."""
     import torch
 
     from train import Reader, load_embedder, neighbours
@@ -465,54 +489,30 @@ def label(a):
     origin, table = load_embedder(a.embedder)
     neighbours(Reader(origin, table).to(device).eval(), material, data, evaluation)
     rng = random.Random(7)
-    sampler = Sampler(material, 77)
-    groups = []
-
-    def group(text, passages):
-        if len(passages) == GROUP:
-            groups.append([sampler.example(text, p) for p in passages])
-    for name, questions in material.questions.items():
-        book = material.books[name]
-        for q in questions:
-            right = [i for i, _ in q["holding"]][:2]
-            group(rules.noisy(q["question"], rng), [book[i] for i in (right + [i for i in q["hybrid"] if i not in right])[:GROUP]])
-    for p, text in [(p, q) for p, q, _ in material.written] + material.unanswered:
-        near = p.near[:12]
-        if len(near) >= GROUP - 1 and p.book in material.books:
-            group(rules.noisy(text, rng), [p] + [material.books[p.book][i] for i in rng.sample(near, GROUP - 1)])
-    known = len(groups)
-    while len(groups) < known + a.groups:
-        groups.append(sampler.group(rng.choice([.3, .6, .9])))
-    claims = [sampler.claim(rng.choice([.3, .9, 1.])) for _ in range(a.claims)]
-    questions = [sampler.question(rng.choice([.3, .9, 1.])) for _ in range(a.questions)]
-    print(f"{time.time() - begun:.0f} s: {known} known groups, {len(groups)} groups, {len(claims)} claims, {len(questions)} questions", flush=True)
+    known = [g for g in known_groups(material, rng) if len(g[1]) == GROUP]
+    rng.shuffle(known)
+    tasks = [("known", known[k:k + STRIDE]) for k in range(0, len(known), STRIDE)]
+    tasks += [(kind, 1000 * seed + at) for seed, (kind, count) in enumerate((("group", a.groups // STRIDE), ("claim", a.claims // (STRIDE * GROUP)), ("question", a.questions // (STRIDE * GROUP))), 7)
+              for at in range(count)]
+    rng.shuffle(tasks)
+    print(f"{time.time() - begun:.0f} s: {len(known)} known groups, {len(tasks)} tasks", flush=True)
     model = network()(len(words.used), a.layers)
     model.load_state_dict(torch.load(a.teacher))
     model = model.to(device=device, dtype=torch.bfloat16 if device == "cuda" else torch.float32)
-    SHARED_STATE["retold"] = Retold(words, coder)
+    SHARED_STATE.update(retold=Retold(words, coder), sampler=Sampler(material, 77), material=material)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    order = list(range(len(groups)))
-    rng.shuffle(order)
-    groups = [groups[k] for k in order]
-    slices = [("group", groups[k:k + STRIDE]) for k in range(0, len(groups), STRIDE)]
-    slices += [(kind, part[k:k + STRIDE * GROUP]) for kind, part in (("claim", claims), ("question", questions)) for k in range(0, len(part), STRIDE * GROUP)]
-    rng.shuffle(slices)
     kept = {"group": [], "claim": [], "question": []}
     with multiprocessing.get_context("fork").Pool(a.workers) as pool:
-        coded = pool.imap(code, [[(e.ids, e.marks) for x in part for e in (x if kind == "group" else [x])] for kind, part in slices])
-        for number, ((kind, part), rows) in enumerate(zip(slices, coded)):
+        for number, (kind, inputs, rows) in enumerate(pool.imap_unordered(draw, tasks)):
             if time.time() - begun > a.minutes * 60:
                 break
             out = [(np.array([o["rank"], o["answerable"], *o["support"]], dtype=np.float16), np.array(o["units"], dtype=np.float16))
                    for o in scored(model, rows, words, device)]
-            flat = [e for x in part for e in (x if kind == "group" else [x])]
-            packed = [(e.ids.astype(np.uint16), [m for m, _ in e.marks], o) for e, o in zip(flat, out)]
-            if kind == "group":
-                kept["group"] += [packed[k:k + GROUP] for k in range(0, len(packed), GROUP)]
-            else:
-                kept[kind] += packed
+            packed = [(*i, o) for i, o in zip(inputs, out)]
+            kept[kind] += [packed[k:k + GROUP] for k in range(0, len(packed), GROUP)] if kind == "group" else packed
             if number % 40 == 0:
-                print(f"{time.time() - begun:.0f} s: {number + 1} of {len(slices)}", flush=True)
+                print(f"{time.time() - begun:.0f} s: {number + 1} of {len(tasks)}", flush=True)
+        pool.terminate()
     pickle.dump(kept, open(a.out, "wb"))
     print(f"{time.time() - begun:.0f} s: {len(kept['group'])} groups, {len(kept['claim'])} claims, {len(kept['question'])} questions scored", flush=True)
 

@@ -45,6 +45,8 @@ pub struct Read {
     pub signals: Signals,
     /// If the user asked several questions at once: which of them it was scored for, from 0.
     pub part: usize,
+    /// Whether it is code that was cut at the boundary of its passage.
+    pub is_fragment: bool,
     /// Score, only comparable within one question.
     pub score: f32,
     /// Estimated probability that it answers the question.
@@ -103,9 +105,7 @@ impl Weights {
 pub fn read(question: &str, terms: &[(String, f32)], passages: &[Fused], analyzer: &Analyzer) -> Vec<Read> {
     let mut read = examine(question, terms, passages, analyzer);
     for statement in &mut read {
-        let broken = is_fragment(statement, &passages[statement.passage].chunk);
-        let fragment = if broken { FRAGMENT } else { 0.0 };
-        statement.score = statement.signals.weighed(&SHIPPED.signals) - fragment;
+        statement.score = statement.signals.weighed(&SHIPPED.signals);
     }
     share_out(&mut read);
     read
@@ -113,10 +113,11 @@ pub fn read(question: &str, terms: &[(String, f32)], passages: &[Fused], analyze
 
 /// Turns the scores of all statements into probabilities (softmax).
 fn share_out(read: &mut [Read]) {
-    let most = read.iter().map(|read| read.score).fold(f32::MIN, f32::max);
-    let total: f32 = read.iter().map(|read| (read.score - most).exp()).sum();
+    let score = |read: &Read| read.score - if read.is_fragment { FRAGMENT } else { 0.0 };
+    let most = read.iter().map(score).fold(f32::MIN, f32::max);
+    let total: f32 = read.iter().map(|read| (score(read) - most).exp()).sum();
     for statement in read {
-        statement.chance = (statement.score - most).exp() / total.max(f32::MIN_POSITIVE);
+        statement.chance = (score(statement) - most).exp() / total.max(f32::MIN_POSITIVE);
     }
 }
 
@@ -172,14 +173,15 @@ pub fn numbers_of_reader(statement: &Read, judged: &[Judged]) -> (f32, f32) {
     }
 }
 
-/// Penalty for code without its beginning or end, which is only shown as a last resort.
-const FRAGMENT: f32 = 2.5;
+/// Penalty for code without its beginning or end, which is only shown as a last resort. It applies in full, whatever the
+/// reader says about the code.
+const FRAGMENT: f32 = 4.0;
 
-/// Whether a statement is code that was cut at a passage boundary.
-fn is_fragment(read: &Read, chunk: &Chunk) -> bool {
-    let opens = read.span.start == 0 && chunk.continues;
-    let closes = read.span.end == chunk.content.len() && chunk.breaks_off;
-    read.kind == StatementKind::Code && (opens || closes)
+/// Whether a part of a passage continues in the passage before or after it.
+fn is_cut(span: &Range<usize>, chunk: &Chunk) -> bool {
+    let opens = span.start == 0 && chunk.continues;
+    let closes = span.end == chunk.content.len() && chunk.breaks_off;
+    opens || closes
 }
 
 /// Computes the signals of every statement of the passages.
@@ -212,7 +214,18 @@ pub fn examine(
             };
             let signals = Signals::of(text, &words.0, statement.kind, &place);
             let (span, kind, block) = (statement.span, statement.kind, statement.block);
-            found.push(Read { passage, span, kind, block, signals, part: 0, score: 0.0, chance: 0.0 });
+            let is_fragment = kind == StatementKind::Code && is_cut(&span, chunk);
+            found.push(Read {
+                passage,
+                span,
+                kind,
+                block,
+                signals,
+                part: 0,
+                is_fragment,
+                score: 0.0,
+                chance: 0.0,
+            });
             before = words;
         }
     }

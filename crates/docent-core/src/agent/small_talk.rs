@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::response::{Answered, source_chunks};
 use super::{AskError, Draft, EXTRACTIVE, Listener, PinnedAgent, State, TurnEvent};
 use crate::chunk::Chunk;
-use crate::index::{Module, PageOutline};
+use crate::index::PageOutline;
 use crate::query::Question;
 use crate::read::{Read, SIGNALS, Signals};
 use crate::retrieve::{Confidence, Hit, Retrieved};
@@ -68,13 +68,14 @@ impl PinnedAgent {
         Ok(Some(self.respond(asked, &retrieved, Some((draft, written)), &[])))
     }
 
-    /// The names of the book's modules, or the titles of its pages.
+    /// The labels of the book's modules. If a module has none, its name is only a folder's, so the titles of the
+    /// pages tell more.
     pub(super) async fn contents(&self) -> Vec<String> {
         let Ok(description) = self.retriever.describe().await else { return Vec::new() };
-        if description.modules.len() > 1 {
-            let name =
-                |(name, module): (&String, &Module)| module.label.clone().unwrap_or_else(|| name.clone());
-            return description.modules.iter().map(name).filter(|name| !name.is_empty()).collect();
+        let labels: Option<Vec<String>> =
+            description.modules.values().map(|module| module.label.clone()).collect();
+        if let Some(labels) = labels.filter(|labels| labels.len() > 1) {
+            return labels;
         }
         let pages = self.retriever.outline().await.unwrap_or_default();
         pages.iter().map(|page| page.title.clone()).collect()
@@ -96,6 +97,7 @@ fn opening(chunk: &Chunk) -> Vec<Read> {
             block: statement.block,
             signals: Signals([0.0; SIGNALS]),
             part: 0,
+            is_fragment: false,
             chance,
         })
         .collect()

@@ -108,6 +108,7 @@ fn a_second_span_is_shown_when_in_doubt() {
         block: 0,
         signals: Signals([0.0; SIGNALS]),
         part: 0,
+        is_fragment: false,
         score: 0.0,
         chance,
     };
