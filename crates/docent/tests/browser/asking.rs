@@ -47,7 +47,7 @@ async fn sentences_are_streamed_and_an_interrupted_draft_is_replaced() {
     let draft =
         "A node is a participant in the ROS 2 graph [1]. It was invented by cats in 1066 [1]. Its col";
     let model = ScriptedModel::start(vec![Reply::Stall { after: draft.to_owned() }]).await.unwrap();
-    let library = Book::new().written_by(&model).with("DOCENT_AGENT__STREAM_DEADLINE_SECONDS", "2").serve();
+    let library = Book::new().written_by(&model).with("DOCENT_AGENT__STREAM_DEADLINE_SECONDS", "10").serve();
     browse("streaming", async |browser| {
         browser.open_chat(&library.served.url).await;
         browser.until(HISTORY).await;

@@ -74,6 +74,8 @@ async fn a_server_that_dies_during_an_answer_is_reported() {
     browse("interrupted", async |browser| {
         let Library { served, site: _site, docent: _docent } = library;
         browser.open_chat(&served.url).await;
+        // Otherwise the server may die before it has sent them.
+        browser.text("suggestion").await;
         let turn = browser.begin(QUESTION).await;
         turn.find("sentence").await;
         browser.expect_in_console("net::ERR_INCOMPLETE_CHUNKED_ENCODING");
