@@ -310,6 +310,32 @@ mod tests {
     }
 
     #[test]
+    fn cut_code_is_unlikely_even_if_the_reader_prefers_it() {
+        let analyzer = Analyzer::new(Language::default());
+        let chance = |continues: bool| {
+            let code = chunk("page", 0, "```python\nlist_topics()\n```");
+            let contents = [Chunk { continues, ..code }, chunk("page", 1, "Topics are listed by a command.")];
+            let passages = contents.map(|chunk| {
+                let chunk = Arc::new(chunk);
+                Fused { chunk, score: 1.0, lexical: 1.0, dense: 1.0, page: 1.0 }
+            });
+            let mut read = read("list topics", &[], &passages, &analyzer);
+            let judgement = crate::reader::Judgement {
+                relevance: 5.0,
+                answers: 5.0,
+                pieces: vec![Some(5.0)],
+                verdict: crate::reader::Entailment { supported: 1.0, contradicted: 0.0, not_mentioned: 0.0 },
+            };
+            let pieces = vec![0..passages[0].chunk.content.len()];
+            weigh_judgements(&mut read, &[Judged { passage: 0, pieces, judgement }]);
+            read[0].chance
+        };
+        let odds = |chance: f32| (chance / (1.0 - chance)).ln();
+        let (whole, cut) = (odds(chance(false)), odds(chance(true)));
+        assert!((whole - cut - FRAGMENT).abs() < 0.01, "{whole} {cut}");
+    }
+
+    #[test]
     fn without_passages_nothing_is_scored() {
         let analyzer = Analyzer::new(Language::default());
         assert!(read("What is a node?", &[], &[], &analyzer).is_empty());
