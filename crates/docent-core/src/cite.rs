@@ -32,6 +32,8 @@ impl CitationStyle {
     /// The citation as appended to a sentence.
     pub fn mark(self, citation: &Citation) -> String {
         let Citation { id, page_title, heading, url, .. } = citation;
+        // The first heading of a page often repeats its title.
+        let heading = heading.as_ref().filter(|heading| *heading != page_title);
         match (self, heading) {
             (Self::Markdown, Some(heading)) => format!("[{} - {}]({url})", label(page_title), label(heading)),
             (Self::Markdown, None) => format!("[{}]({url})", label(page_title)),
@@ -246,6 +248,13 @@ mod tests {
             start: 0,
             end: 0,
         }
+    }
+
+    #[test]
+    fn a_heading_that_repeats_the_title_is_named_once() {
+        let citation = Citation { page_title: "Names".into(), ..citation() };
+        assert_eq!(CitationStyle::Markdown.mark(&citation), "[Names](https://book.org/n#names)");
+        assert_eq!(CitationStyle::Inline.mark(&citation), "(from Names)");
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub struct Entailment {
 /// Implementations log their failures; callers continue without a judgement.
 #[async_trait]
 pub trait Reader: Send + Sync {
-    /// Name of the model, such as `local/docent-reader-4`.
+    /// Name of the model, such as `local/docent-reader-6`.
     fn name(&self) -> &str;
 
     /// Judges each passage for the question or claim, in order.

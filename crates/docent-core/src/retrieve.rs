@@ -39,6 +39,7 @@ use crate::relevance::{Calibration, Signals};
 use crate::rerank::{Placed, Reranker, Reranking, unplaced};
 use crate::suggest::Suggested;
 use crate::terms::Analyzer;
+pub use close_reading::PASSAGES_JUDGED;
 use close_reading::SURE;
 
 /// How likely it is that the book covers a question.
@@ -204,6 +205,7 @@ pub struct Retriever {
     clock: Arc<dyn Clock>,
     reranking: Option<Reranking>,
     reader: Option<Arc<dyn Reader>>,
+    passages_judged: usize,
     kept: Arc<Kept>,
 }
 
@@ -234,6 +236,7 @@ impl Retriever {
             clock,
             reranking: None,
             reader: None,
+            passages_judged: PASSAGES_JUDGED,
             kept: Arc::default(),
         }
     }
@@ -251,6 +254,11 @@ impl Retriever {
     /// Adds a reader for the best passages.
     pub fn with_reader(self, reader: Arc<dyn Reader>) -> Self {
         Self { reader: Some(reader), ..self }
+    }
+
+    /// Changes how many passages the reader judges at most; by default [`PASSAGES_JUDGED`].
+    pub fn with_passages_judged(self, passages: usize) -> Self {
+        Self { passages_judged: passages, ..self }
     }
 
     /// The reader, if there is one.

@@ -123,6 +123,17 @@ mod tests {
     }
 
     #[test]
+    fn the_navigation_of_a_docbook_page_is_left_out() {
+        check(
+            r##"<body><ul class="docnav top"><li class="home">The Handbook</li></ul>
+            <div class="section"><h2>Cron</h2><p>Run it daily.</p></div>
+            <ul class="docnav"><li class="up"><a href="#"><strong>Up</strong></a></li>
+            <li class="home"><a href="index.html"><strong>Home</strong></a></li></ul></body>"##,
+            "## Cron\n[Text] Run it daily.\n",
+        );
+    }
+
+    #[test]
     fn only_the_article_of_a_docusaurus_page_is_read() {
         let page = r##"<body><nav>Docs</nav><main><div class="container">
             <nav class="theme-doc-breadcrumbs">Home</nav>

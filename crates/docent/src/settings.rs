@@ -240,6 +240,7 @@ impl Settings {
         self.site.check()?;
         self.embedder.check()?;
         self.reranker.check()?;
+        self.reader.check()?;
         Ok(())
     }
 }

@@ -20,7 +20,7 @@ use crate::onnx::workers::{Task, Undone, Urgency, Workers};
 static MODEL: &[u8] = include_bytes!("../../../../models/reader/model.onnx");
 
 /// The name of the model; cached answers belong to the reader that made them.
-pub const BUNDLED_NAME: &str = "local/docent-reader-4";
+pub const BUNDLED_NAME: &str = "local/docent-reader-6";
 
 /// Special tokens: the beginning, the end of a part, and the mark before a piece.
 const BEGIN: u32 = 0;

@@ -22,6 +22,8 @@ pub struct Assembly {
     /// The number of passages given to the reranker.
     candidates: usize,
     reader: Option<Arc<dyn Reader>>,
+    /// The maximum number of passages the reader judges.
+    passages_judged: usize,
 }
 
 impl Assembly {
@@ -32,6 +34,7 @@ impl Assembly {
             reranker: reranker(settings).await?,
             candidates: settings.reranker.candidates,
             reader: reader(settings).await?,
+            passages_judged: settings.reader.passages,
         })
     }
 }
@@ -50,7 +53,7 @@ impl Assemble for Assembly {
         };
         // The reader only knows English.
         match self.reader.as_ref().filter(|_| language.code() == "en") {
-            Some(reader) => retriever.with_reader(reader.clone()),
+            Some(reader) => retriever.with_reader(reader.clone()).with_passages_judged(self.passages_judged),
             None => retriever,
         }
     }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use docent_backends::embed::remote::{Protocol, RemoteEmbedderSettings};
 use docent_backends::rerank::cohere::CohereRerankerSettings;
 use docent_core::embed::EmbedderId;
+use docent_core::read::PASSAGES_READ;
+use docent_core::retrieve::PASSAGES_JUDGED;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
@@ -88,11 +90,29 @@ pub enum RerankerKind {
 }
 
 /// `[reader]`
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reader {
     /// Which reader.
     pub kind: ReaderKind,
+    /// The maximum number of passages it reads per question.
+    pub passages: usize,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self { kind: ReaderKind::Local, passages: PASSAGES_JUDGED }
+    }
+}
+
+impl Reader {
+    pub(super) fn check(self) -> Result<(), Failure> {
+        if (1..=PASSAGES_READ).contains(&self.passages) {
+            Ok(())
+        } else {
+            Err(out_of_range("reader.passages", &format!("1 and {PASSAGES_READ}"), self.passages))
+        }
+    }
 }
 
 /// Which reader.

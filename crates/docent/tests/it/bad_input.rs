@@ -223,6 +223,8 @@ fn invalid_settings_are_errors() {
 fn settings_out_of_range_are_errors() {
     let docent = Docent::without_vectors();
     for (setting, message) in [
+        ("[reader]\npassages = 0", "reader.passages must be between 1 and 20, got 0"),
+        ("[reader]\npassages = 21", "reader.passages must be between 1 and 20, got 21"),
         ("[agent]\nmax_history = 0", "agent.max_history must be between 1 and 100, got 0"),
         ("[agent]\nmax_history = 101", "agent.max_history must be between 1 and 100, got 101"),
         ("[agent]\ntemperature = 1.5", "agent.temperature must be between 0.0 and 1.0, got 1.5"),
