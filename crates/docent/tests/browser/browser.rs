@@ -110,11 +110,14 @@ impl Browser {
         query.first().await.unwrap().click().await.unwrap();
     }
 
-    /// The text of the element, as soon as it is not empty.
+    /// The text of the element, as soon as it is visible and not empty. The page reads it, because it may
+    /// replace the element at any time.
     pub async fn text(&self, testid: &str) -> String {
-        let said = |element: WebElement| async move { element.text().await.map(|text| !text.is_empty()) };
-        let query = self.driver.query(By::Testid(testid)).with_filter(said);
-        query.first().await.unwrap().text().await.unwrap()
+        let said = format!(
+            "[...document.querySelectorAll('[data-testid=\"{testid}\"]')]
+               .filter((one) => one.checkVisibility()).map((one) => one.innerText.trim()).find(Boolean)"
+        );
+        self.until(&said).await.as_str().unwrap().to_owned()
     }
 
     /// Waits until no such element is visible.
