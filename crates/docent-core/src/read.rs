@@ -326,7 +326,7 @@ mod tests {
                 pieces: vec![Some(5.0)],
                 verdict: crate::reader::Entailment { supported: 1.0, contradicted: 0.0, not_mentioned: 0.0 },
             };
-            let pieces = Vec::from([0..passages[0].chunk.content.len()]);
+            let pieces = std::iter::once(0..passages[0].chunk.content.len()).collect();
             weigh_judgements(&mut read, &[Judged { passage: 0, pieces, judgement }]);
             read[0].chance
         };
