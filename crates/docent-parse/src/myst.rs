@@ -6,7 +6,7 @@
 //! Invariant: code fences are left unchanged, and labels, options and names of directives are never shown.
 
 use super::admonition::label;
-use super::fence::{code_span, marker};
+use super::fence::{code, code_span, marker};
 use super::references::References;
 
 /// Maximum nesting of directives.
@@ -45,7 +45,7 @@ fn expand(lines: &[&str], before: &str, references: &References<'_>, depth: usiz
             let end = opened.end(lines, at);
             let body: Vec<&str> = lines[at..end].iter().map(|line| without_indent(line, indent)).collect();
             let before = format!("{before}{}", " ".repeat(indent));
-            directive(&opened, &body, &before, references, depth, out);
+            directive(&opened, &body, &before, Dialect::Myst, references, depth, out);
             at = (end + 1).min(lines.len());
         } else if let Some(fence) = marker(bare) {
             let closes = |line: &&&str| {
@@ -61,9 +61,95 @@ fn expand(lines: &[&str], before: &str, references: &References<'_>, depth: usiz
         } else if target(bare).is_some() {
             out.push_str(&format!("{before}\n"));
         } else {
-            out.push_str(&format!("{before}{}\n", roles(line, references)));
+            let end = role_end(lines, at);
+            let text = joined(&lines[at - 1..end]);
+            out.push_str(&format!("{before}{}\n", roles(&text, references)));
+            at = end;
         }
     }
+}
+
+/// Writes reStructuredText, the content of `{eval-rst}`.
+fn expand_rst(lines: &[&str], before: &str, references: &References<'_>, depth: usize, out: &mut String) {
+    let mut at = 0;
+    while at < lines.len() {
+        let line = lines[at];
+        at += 1;
+        let Some(text) = line.strip_prefix(".. ") else {
+            let text = rst_roles(line);
+            out.push_str(&format!("{before}{}\n", roles(&text, references)));
+            continue;
+        };
+        let is_inside = |line: &&&str| line.trim().is_empty() || line.starts_with([' ', '\t']);
+        let end = at + lines[at..].iter().take_while(is_inside).count();
+        let indent = lines[at..end].iter().filter(|line| !line.trim().is_empty());
+        let indent = indent.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
+        let body: Vec<&str> = lines[at..end].iter().map(|line| without_indent(line, indent)).collect();
+        // Without a name, it is a comment or a target.
+        let name = text.split_once("::").filter(|(name, _)| is_name(name));
+        if let Some((name, argument)) = name
+            && depth < DEEPEST
+        {
+            let opened = Opening { fence: "```", name, argument: argument.trim() };
+            directive(&opened, &body, before, Dialect::Rst, references, depth, out);
+        }
+        at = end;
+    }
+}
+
+/// The language that the content of a directive is written in.
+#[derive(Clone, Copy)]
+enum Dialect {
+    Myst,
+    Rst,
+}
+
+/// Writes the roles of a line of reStructuredText as MyST's: `` :meth:`x` `` as `` {meth}`x` ``.
+fn rst_roles(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find(":`") {
+        let start = rest[..at].rfind(|c: char| !is_name_char(c) || c == ':').map_or(0, |before| before + 1);
+        let name = &rest[start..at];
+        match rest[..start].strip_suffix(':') {
+            Some(before) if is_name(name) => out.push_str(&format!("{before}{{{name}}}`")),
+            _ => out.push_str(&rest[..at + 2]),
+        }
+        rest = &rest[at + 2..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Maximum number of lines of a role.
+const LONGEST_ROLE: usize = 4;
+
+/// Where the text of the line before `at` ends: further down if it opens a role that is closed there.
+fn role_end(lines: &[&str], at: usize) -> usize {
+    if !lines[at - 1].contains("}`") {
+        return at;
+    }
+    let most = (at + LONGEST_ROLE).min(lines.len());
+    let ends = (at..=most).take_while(|end| *end == at || !lines[end - 1].trim().is_empty());
+    ends.into_iter().find(|end| !has_open_role(&joined(&lines[at - 1..*end]))).unwrap_or(at)
+}
+
+fn has_open_role(text: &str) -> bool {
+    text.rfind("}`").is_some_and(|at| !text[at + 2..].contains('`'))
+}
+
+/// Lines as one, without the indentation of all but the first.
+fn joined(lines: &[&str]) -> String {
+    let (first, rest) = lines.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
+    rest.iter().fold(first.to_owned(), |text, line| format!("{} {}", text.trim_end(), line.trim_start()))
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':')
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(is_name_char)
 }
 
 /// The line that opens a directive: `:::{note} Title`, or the same with backticks.
@@ -80,10 +166,12 @@ impl<'a> Opening<'a> {
         let fence = &line[..line.len() - rest.len()];
         let (name, argument) = rest.trim_start().strip_prefix('{')?.split_once('}')?;
         // `{.python}` and `{python}` are languages in other dialects, `{#id}` is an attribute.
-        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':'));
         let is_directive = sign == ':' || Kind::of(name) != Kind::Other || name.contains(['-', ':']);
-        (fence.len() >= 3 && is_name && is_directive).then(|| Self { fence, name, argument: argument.trim() })
+        (fence.len() >= 3 && is_name(name) && is_directive).then(|| Self {
+            fence,
+            name,
+            argument: argument.trim(),
+        })
     }
 
     /// Where the directive is closed; an unclosed one extends to the end.
@@ -107,6 +195,8 @@ enum Kind {
     Silent,
     /// Shows nothing.
     Hidden,
+    /// reStructuredText.
+    Rst,
     Version(&'static str),
     Other,
 }
@@ -129,6 +219,10 @@ impl Kind {
             "versionadded" => Self::Version("New in version"),
             "versionchanged" => Self::Version("Changed in version"),
             "deprecated" => Self::Version("Deprecated since version"),
+            "eval-rst" => Self::Rst,
+            // Code that an extension also runs, such as `click:example`; `click:run` shows only what it prints.
+            _ if name.ends_with(":example") => Self::Code,
+            _ if name.ends_with(":run") => Self::Hidden,
             _ => Self::Other,
         }
     }
@@ -138,12 +232,17 @@ fn directive(
     opened: &Opening<'_>,
     body: &[&str],
     before: &str,
+    dialect: Dialect,
     references: &References<'_>,
     depth: usize,
     out: &mut String,
 ) {
     let (options, body) = options(body);
     let argument = roles(opened.argument, references);
+    let expand = match dialect {
+        Dialect::Myst => expand,
+        Dialect::Rst => expand_rst,
+    };
     let inside = |lines: &[&str], before: &str, out: &mut String| {
         out.push_str(&format!("{before}\n"));
         expand(lines, before, references, depth + 1, out);
@@ -151,6 +250,7 @@ fn directive(
     };
     match Kind::of(opened.name) {
         Kind::Hidden => out.push_str(&format!("{before}\n")),
+        Kind::Rst => expand_rst(body, before, references, depth + 1, out),
         Kind::Note => {
             let title = match opened.name {
                 "admonition" => format!("{}:", argument.trim_end_matches(':')),
@@ -186,7 +286,10 @@ fn directive(
             out.push_str(&format!("{before}$$\n{before}\n"));
         }
         Kind::Titled | Kind::Other => {
-            if !argument.is_empty() {
+            // Without content, it only marks a place for references.
+            let shows =
+                body.iter().any(|line| !line.trim().is_empty()) || Kind::of(opened.name) == Kind::Titled;
+            if shows && !argument.is_empty() {
                 out.push_str(&format!("{before}\n{before}{argument}\n"));
             }
             inside(body, before, out);
@@ -242,10 +345,9 @@ fn roles(line: &str, references: &References<'_>) -> String {
             rest = after;
             continue;
         }
-        let role = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')).filter(|(name, after)| {
-            after.starts_with('`')
-                && !name.is_empty()
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':'))
+        let role = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+        let role = role.filter(|(name, after)| {
+            after.starts_with('`') && !name.is_empty() && name.chars().all(is_name_char)
         });
         match role {
             Some((name, after)) => {
@@ -287,7 +389,14 @@ fn role_words(role: &str, span: &str, references: &References<'_>) -> String {
         },
         "math" => format!("${inside}$"),
         "sub" | "sup" => inside.to_owned(),
-        _ => span.to_owned(),
+        _ => match explicit.map(|(title, _)| title.trim()).filter(|title| !title.is_empty()) {
+            Some(title) => code(title),
+            // `~click.Context.invoke` is shown as `invoke`, `!name` is not a link.
+            None => match inside.strip_prefix('~') {
+                Some(path) => code(path.rsplit('.').next().unwrap_or(path)),
+                None => inside.strip_prefix('!').map_or_else(|| span.to_owned(), code),
+            },
+        },
     }
 }
 
@@ -340,6 +449,27 @@ mod tests {
             "Also see [](install.md) and [](#setup), [x](y), `[](z)` ![](i.png).\n",
             "[Text] Also see Install it and Install it, x, `[](z)` .\n",
         );
+    }
+
+    #[test]
+    fn restructured_text_inside_is_read_as_such() {
+        check(
+            "```{eval-rst}\nText with :meth:`~a.B.run` and ``x``.\n\n.. click:example::\n\n    import x\n    x.y()\n\n.. click:run::\n\n    invoke(x)\n\n.. note:: Take care.\n\n    More of it.\n\n.. a comment\n\n.. _target:\n\n.. index:: z\n```\nAfter.\n",
+            "[Text] Text with `run` and `x`.\n[Code] ```\nimport x\nx.y()\n```\n[Admonition] Note:\n[Admonition] Take care.\n[Admonition] More of it.\n[Text] After.\n",
+        );
+    }
+
+    #[test]
+    fn names_of_an_api_are_shown_as_the_page_shows_them_and_roles_may_span_lines() {
+        check(
+            "Use {meth}`~a.B.run`, {class}`a.B`, {func}`the call <a.b>`, {func}`!free` or be {ref}`told in the\n  help <x>`.\n",
+            "[Text] Use `run`, `a.B`, `the call`, `free` or be told in the help.\n",
+        );
+    }
+
+    #[test]
+    fn a_directive_without_content_only_marks_a_place() {
+        check("Before.\n\n```{setting-name} LIMIT\n```\n\n# LIMIT\n", "[Text] Before.\n# LIMIT #limit\n");
     }
 
     #[test]

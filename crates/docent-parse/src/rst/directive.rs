@@ -156,7 +156,12 @@ impl Parser<'_> {
                 self.note(&title, &directive.content, place);
             }
             name if let Some(title) = note_title(name) => self.note(title, &directive.whole(), place),
+            // Code that an extension also runs, such as `click:example`; `click:run` shows only what it prints.
+            name if name.ends_with(":example") => self.code(directive.argument, directive),
+            name if name.ends_with(":run") => {}
             name if is_signature(name) => self.signature(directive, place),
+            // Without content, it only marks a place for references: `.. setting:: NAME` above a heading.
+            _ if directive.body().iter().all(|line| line.is_empty()) => {}
             _ => {
                 self.warn(format!("unknown directive; only its text is kept: {name}"));
                 let argument = self.words(&directive.title());

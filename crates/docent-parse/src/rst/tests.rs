@@ -230,10 +230,23 @@ fn a_toctree_lists_pages() {
 }
 
 #[test]
-fn an_unknown_directive_gives_a_warning() {
-    let source = ".. strange:: One\n\n.. strange:: Two\n\n.. note:: Three\n";
-    check(source, "[Text] One\n[Text] Two\n[Admonition] Note: Three\n");
+fn the_text_of_an_unknown_directive_is_kept_with_a_warning() {
+    let source = ".. strange:: One\n\n   Text.\n\n.. strange:: Two\n   Text.\n\n.. note:: Three\n";
+    check(source, "[Text] One\n[Text] Text.\n[Text] Two Text.\n[Admonition] Note: Three\n");
     assert_eq!(parse(source).warnings, ["unknown directive; only its text is kept: strange"]);
+}
+
+#[test]
+fn an_unknown_directive_without_content_only_marks_a_place() {
+    let source = "Settings.\n\n.. setting:: LIMIT\n\nLIMIT\n-----\n\nThe most.\n";
+    check(source, "[Text] Settings.\n# LIMIT #limit\n[Text] The most.\n");
+    assert!(parse(source).warnings.is_empty());
+}
+
+#[test]
+fn code_that_an_extension_also_runs_is_code() {
+    let source = ".. click:example::\n\n   import x\n\n.. click:run::\n\n   invoke(x)\n";
+    check(source, "[Code] ```\nimport x\n```\n");
 }
 
 #[test]
