@@ -114,7 +114,9 @@ pub fn chunk(document: &Document, limit: usize, count: TokenCounter<'_>) -> Vec<
 
 fn title_line(title: &str, hierarchy: &[String]) -> String {
     let mut line = title.to_owned();
-    for heading in hierarchy {
+    // The first heading of a page often repeats its title.
+    let is_repeated = hierarchy.first().is_some_and(|heading| heading == title);
+    for heading in &hierarchy[usize::from(is_repeated)..] {
         line.push_str(" > ");
         line.push_str(heading);
     }
@@ -163,6 +165,15 @@ mod tests {
             .map(|chunk| format!("{}: {}", chunk.url.trim_start_matches("https://x.org/a"), chunk.content))
             .collect();
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_heading_that_repeats_the_title_is_named_once() {
+        let hierarchy =
+            |headings: &[&str]| headings.iter().map(|heading| (*heading).to_owned()).collect::<Vec<_>>();
+        assert_eq!(title_line("Page", &hierarchy(&["Page", "Part"])), "Page > Part");
+        assert_eq!(title_line("Page", &hierarchy(&["Part", "Page"])), "Page > Part > Page");
+        assert_eq!(title_line("Page", &[]), "Page");
     }
 
     #[test]

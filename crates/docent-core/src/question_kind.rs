@@ -132,10 +132,16 @@ impl QuestionKind {
                 "panick",
                 "denied",
                 "invalid",
-            ]),
+            ]) || (!asks && is_message(&lower)),
             keyword: !asks && lower.split_whitespace().count() <= KEYWORD_WORDS,
         }
     }
+}
+
+/// Whether a text is a message of a program, which begins with its name: "dpkg: trying to overwrite …".
+fn is_message(text: &str) -> bool {
+    let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
+    first.len() > 1 && first.ends_with(':') && rest.split_whitespace().count() > 2
 }
 
 /// Openings of questions.
@@ -144,11 +150,21 @@ const ASKING: &[&str] = &[
     "does ", "did ", "will ", "define", "explain",
 ];
 
-/// Splits a text with several questions into single questions.
+/// Splits a text with several questions into single questions. A statement belongs to the question before it or, at the
+/// beginning, to the one after it, unless it is a request.
 pub fn parts(question: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
+    let mut statement = String::new();
     for sentence in sentences(question) {
-        let mut rest = &question[sentence];
+        let mut rest = question[sentence].trim();
+        if !asks(rest) {
+            match parts.last_mut() {
+                Some(before) => append(before, rest),
+                None if is_request(rest) => parts.push(rest.to_owned()),
+                None => append(&mut statement, rest),
+            }
+            continue;
+        }
         // "How do I x, and how do I y": a question word after "and" begins a new question.
         while let Some(at) = second_question(rest) {
             let (first, second) = rest.split_at(at);
@@ -157,10 +173,39 @@ pub fn parts(question: &str) -> Vec<String> {
         }
         parts.push(rest.to_owned());
     }
+    if !statement.is_empty() {
+        let first = parts.first_mut().map(std::mem::take).unwrap_or_default();
+        append(&mut statement, &first);
+        parts.splice(..parts.len().min(1), [statement]);
+    }
     let tells = |part: &String| part.split_whitespace().count() > 2;
     let mut told: Vec<String> = parts.into_iter().filter(tells).collect();
     told.truncate(MOST_PARTS);
     told
+}
+
+fn append(text: &mut String, more: &str) {
+    if !text.is_empty() && !more.is_empty() {
+        text.push(' ');
+    }
+    text.push_str(more);
+}
+
+/// Whether a sentence is a question.
+fn asks(sentence: &str) -> bool {
+    let lower = sentence.trim().to_lowercase();
+    let opening = ["and ", "but ", "also ", "so "].iter().find_map(|word| lower.strip_prefix(word));
+    let opening = opening.unwrap_or(&lower);
+    lower.trim_end_matches(['"', '”', ')']).ends_with('?')
+        || ASKING.iter().any(|word| opening.starts_with(word))
+}
+
+/// Whether a sentence that is not a question says what the user wants.
+fn is_request(sentence: &str) -> bool {
+    let padded = format!(" {} ", sentence.to_lowercase());
+    [" want ", " need ", " would like ", "'d like ", " trying to ", " try to "]
+        .iter()
+        .any(|word| padded.contains(word))
 }
 
 /// Splits off text in parentheses at the end of a question: the subject that was added to a follow-up, or a remark such
@@ -215,6 +260,29 @@ mod tests {
             ["I want to hide the site.", "And what if it is only one page?"]
         );
         assert_eq!(parts("What are topics and services?"), ["What are topics and services?"]);
+    }
+
+    #[test]
+    fn a_statement_belongs_to_its_question() {
+        for one in [
+            "Which setting wins? I would like the full ranking.",
+            "The site asks for a password. How do I give it to my spider?",
+            "How do I start it? I use Windows.",
+            "It stopped. It was new.",
+        ] {
+            assert_eq!(parts(one), [one]);
+        }
+        assert_eq!(
+            parts("It stopped. Why does it stop? How do I start it? It is new."),
+            ["It stopped. Why does it stop?", "How do I start it? It is new."]
+        );
+    }
+
+    #[test]
+    fn a_message_of_a_program_is_trouble() {
+        assert!(QuestionKind::of("dpkg: trying to overwrite '/usr/bin/x', which is also in abc").trouble);
+        assert!(!QuestionKind::of("dpkg: what is it for?").trouble);
+        assert!(!QuestionKind::of("dpkg: options").trouble);
     }
 
     #[test]

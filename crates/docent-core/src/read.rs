@@ -144,8 +144,11 @@ impl Judged {
     }
 }
 
-/// The logit assumed for a piece that was not read: very unlikely to answer.
+/// The logit assumed for a piece that was skipped in a passage that was read: very unlikely to answer …
 const UNREAD: f32 = -8.0;
+
+/// … and for the pieces of a passage that was not read.
+const UNREAD_PASSAGE: f32 = -6.0;
 
 /// Adds the reader's judgements of some passages to the scores.
 pub fn weigh_judgements(read: &mut [Read], judged: &[Judged]) {
@@ -162,13 +165,13 @@ pub fn weigh_judgements(read: &mut [Read], judged: &[Judged]) {
 }
 
 /// The reader's logits for a statement: of its best piece, and of the relevance of its passage. A passage
-/// that was not read gets the lowest relevance of those that were.
+/// that was not read gets the mean relevance of those that were, so that it is preferred to bad ones.
 pub fn numbers_of_reader(statement: &Read, judged: &[Judged]) -> (f32, f32) {
     match judged.iter().find(|judged| judged.passage == statement.passage) {
         Some(judged) => (judged.best_piece(&statement.span), judged.judgement.relevance),
         None => {
-            let least = judged.iter().map(|judged| judged.judgement.relevance).reduce(f32::min);
-            (UNREAD, least.unwrap_or(UNREAD))
+            let total: f32 = judged.iter().map(|judged| judged.judgement.relevance).sum();
+            (UNREAD_PASSAGE, total / judged.len().max(1) as f32)
         }
     }
 }

@@ -15,6 +15,9 @@ use crate::unit::is_item;
 /// Lists and tables up to this many words are shown whole if the question asks for several things …
 const WHOLE: usize = 120;
 
+/// … up to this many if it asks for a list, or if the items are numbered, because then none may be missing …
+const WHOLE_LIST: usize = 200;
+
 /// … and up to this many otherwise.
 const WHOLE_FOR_ONE: usize = 80;
 
@@ -34,7 +37,13 @@ pub fn shortened(
 ) -> Option<(String, Range<usize>)> {
     let text = &content[read.span.clone()];
     let several = asked.list || asked.how_to || asked.comparison || asked.trouble;
-    let whole = if several { WHOLE } else { WHOLE_FOR_ONE };
+    let is_numbered = content[read.block..].starts_with(|c: char| c.is_ascii_digit());
+    let is_list = read.kind == StatementKind::List && (asked.list || is_numbered);
+    let whole = match () {
+        () if is_list => WHOLE_LIST,
+        () if several => WHOLE,
+        () => WHOLE_FOR_ONE,
+    };
     if !is_block(read.kind) || read.kind == StatementKind::Code || count(text) <= whole {
         return None;
     }
