@@ -104,9 +104,15 @@ fn about(title: &str) -> Option<String> {
             Some(format!("How does {} work?", lowered(title)))
         }
         _ if ["how", "why", "what", "when", "where"].contains(&first.as_str()) => Some(format!("{title}?")),
-        _ if first.ends_with('s') && words.len() == 1 => Some(format!("What are {}?", lowered(title))),
+        _ if words.len() == 1 && is_plural(&first) => Some(format!("What are {}?", lowered(title))),
         _ => Some(format!("What does the book say about {title}?")),
     }
+}
+
+/// Whether a word is the plural of a common noun. File names and names such as "Docusaurus" are not.
+fn is_plural(word: &str) -> bool {
+    let is_plain = word.chars().all(char::is_alphabetic);
+    is_plain && word.ends_with('s') && !["ss", "us", "is", "as"].iter().any(|end| word.ends_with(end))
 }
 
 /// Lower-cases the first letter, unless the title begins with an abbreviation.
@@ -137,6 +143,9 @@ mod tests {
             ("Why simulate?", Some("Why simulate?")),
             ("How to walk", Some("How to walk?")),
             ("Isaac Sim", Some("What does the book say about Isaac Sim?")),
+            ("docusaurus.config.js", Some("What does the book say about docusaurus.config.js?")),
+            ("Docusaurus", Some("What does the book say about Docusaurus?")),
+            ("Glass", Some("What does the book say about Glass?")),
             ("Introduction", None),
         ] {
             assert_eq!(about(title).as_deref(), question);

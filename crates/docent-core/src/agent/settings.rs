@@ -44,7 +44,7 @@ pub enum Rewrite {
 /// Settings of the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Maximum number of earlier messages the model sees; a turn has two.
+    /// Maximum number of earlier messages the model sees; a turn has two, and an odd number is rounded up.
     pub max_history: usize,
     /// Size of the model's context window in tokens, including the answer. The oldest messages are dropped
     /// first.

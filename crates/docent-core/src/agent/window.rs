@@ -71,7 +71,8 @@ pub fn left_out_warning(turns: usize) -> String {
 /// The newest earlier turns that fit, as messages, and the number of turns that did not fit.
 fn conversation(history: &[Turn], most: usize, mut room: usize) -> (Vec<Message>, usize) {
     let mut messages = Vec::new();
-    let wanted = history.len().min(most / 2);
+    // A turn is two messages; half a turn would be an answer without its question.
+    let wanted = history.len().min(most.div_ceil(2));
     for turn in history.iter().rev().take(wanted) {
         let answer = said(turn);
         let length = tokens(&turn.query) + tokens(&answer);

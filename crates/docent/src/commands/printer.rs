@@ -97,14 +97,15 @@ impl Printer {
 /// A sentence with its citation numbers, and a mark if the book does not support it.
 fn shown(sentence: &Sentence) -> String {
     let marks: String = sentence.citations.iter().map(|id| format!("[{id}]")).collect();
+    let doubt = if sentence.verdict == Verdict::Unsupported { UNSUPPORTED_MARK } else { "" };
+    let notes: Vec<&str> = [marks.as_str(), doubt].into_iter().filter(|note| !note.is_empty()).collect();
+    // Nothing may follow on the same line as a closing fence or a table row.
     let gap = match sentence.text.ends_with("```") || sentence.text.ends_with('|') {
-        _ if marks.is_empty() => "",
+        _ if notes.is_empty() => "",
         true => "\n",
         false => " ",
     };
-    let doubt =
-        if sentence.verdict == Verdict::Unsupported { format!(" {UNSUPPORTED_MARK}") } else { String::new() };
-    format!("{}{gap}{marks}{doubt}", sentence.text)
+    format!("{}{gap}{}", sentence.text, notes.join(" "))
 }
 
 fn judgement(response: &AgentResponse) -> String {
@@ -126,4 +127,33 @@ fn judgement(response: &AgentResponse) -> String {
         "\n{searched}{confidence}{degraded} {FAINT}· {}{remembered} · relevance {:.2} · {:.0} ms{FAINT:#}",
         response.model_used, response.relevance, response.metadata.response_time_ms
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, citations: &[usize], verdict: Verdict, expected: &str) {
+        let sentence = Sentence {
+            text: text.to_owned(),
+            citations: citations.to_vec(),
+            support: 0.0,
+            supported: verdict == Verdict::Supported,
+            verdict,
+            new_paragraph: false,
+            separator: String::new(),
+            html: None,
+        };
+        assert_eq!(shown(&sentence), expected);
+    }
+
+    #[test]
+    fn citations_and_doubts_follow_a_sentence_but_not_a_closing_fence_or_a_row() {
+        check("A node.", &[1, 2], Verdict::Supported, "A node. [1][2]");
+        check("A node.", &[], Verdict::Unsupported, "A node. *(not supported by the book)*");
+        check("```\nls\n```", &[1], Verdict::Supported, "```\nls\n```\n[1]");
+        check("```\nls\n```", &[], Verdict::Unsupported, "```\nls\n```\n*(not supported by the book)*");
+        check("| a |", &[1], Verdict::Unsupported, "| a |\n[1] *(not supported by the book)*");
+        check("```\nls\n```", &[], Verdict::None, "```\nls\n```");
+    }
 }

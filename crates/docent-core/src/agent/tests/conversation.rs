@@ -140,6 +140,20 @@ async fn the_model_gets_the_last_messages_after_the_system_prompt() {
 }
 
 #[tokio::test]
+async fn an_odd_number_of_messages_is_rounded_up_to_whole_turns() {
+    use crate::generate::Role::*;
+    for (max_history, turns) in [(1, 1), (3, 2)] {
+        let script = Script::new(vec![text("A node is a participant in the graph [1].")]);
+        let sessions = StubSessions::with((1..=5).map(|number| turn(&format!("q{number}"))).collect());
+        let settings = Settings { max_history, ..Settings::default() };
+        next(&talking(&script, &sessions, settings), NODE).await;
+        let expected: Vec<_> =
+            [System].into_iter().chain([User, Assistant].repeat(turns)).chain([User]).collect();
+        assert_eq!(roles(&script.requests()[0]), expected, "max_history = {max_history}");
+    }
+}
+
+#[tokio::test]
 async fn turns_that_do_not_fit_the_context_window_are_dropped_with_a_warning() {
     use crate::generate::Role::*;
     let script = Script::new(vec![text("A node is a participant in the graph [1].")]);
