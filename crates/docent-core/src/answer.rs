@@ -168,6 +168,9 @@ pub struct Metadata {
     /// Number of invalid passage numbers and unknown URLs that were removed from the model's text.
     #[serde(default)]
     pub removed_pointers: usize,
+    /// Number of sentences of the model that are not in the answer because the book does not support them.
+    #[serde(default)]
+    pub rejected_sentences: usize,
     /// Warnings for the user, for example that the conversation was too long for the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::answer::AgentResponse;
+use crate::answer::{AgentResponse, ResponseKind};
 use crate::retrieve::Confidence;
 use crate::search_response::SourceChunk;
 use crate::session::SessionError;
@@ -20,8 +20,14 @@ pub struct LoggedTurn {
     pub at: String,
     /// The question.
     pub question: String,
+    /// The kind of the response; in older records, an abstention is an answer that is not grounded.
+    #[serde(default)]
+    pub kind: ResponseKind,
     /// Whether the answer has at least one citation.
     pub grounded: bool,
+    /// Whether it was an abstention because the book supports no sentence that the model wrote.
+    #[serde(default)]
+    pub unverified: bool,
     /// How likely it is that the book covers the question.
     pub confidence: Confidence,
     /// Estimated probability that the book covers the question, 0–1.
@@ -78,7 +84,9 @@ impl LoggedTurn {
             turn_id: response.turn_id,
             at: response.timestamp.clone(),
             question: response.query.clone(),
+            kind: response.kind,
             grounded: response.grounded,
+            unverified: !response.grounded && response.metadata.rejected_sentences > 0,
             confidence: response.confidence,
             relevance: response.relevance,
             degraded: response.degraded,
@@ -97,7 +105,9 @@ impl LoggedTurn {
             turn_id,
             at,
             question,
+            kind: ResponseKind::Stopped,
             grounded: false,
+            unverified: false,
             confidence: Confidence::None,
             relevance: 0.0,
             degraded: false,

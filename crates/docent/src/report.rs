@@ -7,7 +7,7 @@
 
 use crate::plot::{self, escape};
 
-pub use gaps::{Gap, gaps};
+pub use gaps::{Gap, gaps, is_missed};
 
 mod gaps;
 mod calendar;
@@ -68,6 +68,8 @@ pub enum Outcome {
     Low,
     /// Nothing was found.
     Abstained,
+    /// The model wrote an answer, but the book supports no sentence of it. That says nothing about the book.
+    Unverified,
 }
 
 /// A section of the book.
@@ -107,13 +109,14 @@ pub fn html(report: &Report) -> String {
 }
 
 impl Outcome {
-    const ALL: [Self; 3] = [Self::Answered, Self::Low, Self::Abstained];
+    const ALL: [Self; 4] = [Self::Answered, Self::Low, Self::Abstained, Self::Unverified];
 
     fn name(self) -> &'static str {
         match self {
             Self::Answered => "answered",
             Self::Low => "hardly covered",
             Self::Abstained => "nothing found",
+            Self::Unverified => "not verified",
         }
     }
 
@@ -141,6 +144,10 @@ fn figures(asked: &[Asked]) -> String {
     let rows = [
         ("Questions", thousands(asked.len() as u64)),
         ("Answered from the book", share(Outcome::Answered.count(asked))),
+        (
+            "Declined because the model's answer could not be verified",
+            share(Outcome::Unverified.count(asked)),
+        ),
         ("Hardly covered by the book", share(Outcome::Low.count(asked))),
         ("Nothing found in the book", share(Outcome::Abstained.count(asked))),
         ("Degraded: the model failed, the book was quoted instead", share(degraded)),
@@ -243,12 +250,14 @@ mod tests {
         }
         all[..3].iter_mut().for_each(|asked| asked.outcome = Outcome::Low);
         all[3..5].iter_mut().for_each(|asked| asked.outcome = Outcome::Abstained);
+        all[5].outcome = Outcome::Unverified;
         all[9].degraded = true;
         all[0].milliseconds = f64::NAN;
         let page = page(&all, &[]);
         for (name, value) in [
             ("Questions", "20"),
-            ("Answered from the book", "15 (75.0\u{a0}%)"),
+            ("Answered from the book", "14 (70.0\u{a0}%)"),
+            ("Declined because the model&#39;s answer could not be verified", "1 (5.0\u{a0}%)"),
             ("Hardly covered by the book", "3 (15.0\u{a0}%)"),
             ("Nothing found in the book", "2 (10.0\u{a0}%)"),
             ("Degraded: the model failed, the book was quoted instead", "1 (5.0\u{a0}%)"),

@@ -32,6 +32,7 @@ impl PinnedAgent {
         match drafted {
             Some((draft, written)) if !written.citations.is_empty() => {
                 let mut response = self.blank(asked, retrieved);
+                response.metadata.rejected_sentences = written.rejected;
                 response.answer = written.answer(&self.parts.settings);
                 if let Some(missing) = not_covered(retrieved) {
                     response.answer.push_str(&format!("\n\n{missing}"));
@@ -47,7 +48,15 @@ impl PinnedAgent {
                 let sources = source_chunks(&draft.hits);
                 Answered { tool_calls: draft.fill(&mut response), sources, response }
             }
-            drafted => self.abstain(asked, retrieved, drafted.map(|(draft, _)| draft), contents),
+            drafted => {
+                let written = drafted.as_ref().map(|(_, written)| written);
+                let rejected =
+                    written.filter(|written| !written.declined).map_or(0, |written| written.unsupported());
+                let draft = drafted.map(|(draft, _)| draft);
+                let mut answered = self.abstain(asked, retrieved, draft, contents);
+                answered.response.metadata.rejected_sentences = rejected;
+                answered
+            }
         }
     }
 

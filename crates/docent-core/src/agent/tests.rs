@@ -16,6 +16,7 @@ use crate::answer::{AnswerStatus, Sentence, Verdict};
 use crate::generate::{EventStream, GenerateEvent, GenerateRequest, ToolCall};
 use crate::language::Language;
 use crate::testing::{MemoryIndex, StoppedClock, chunk};
+use crate::turn_log::LoggedTurn;
 
 /// A model that returns one scripted reply per call, and repeats the last one.
 struct Script {
@@ -335,7 +336,7 @@ async fn unsupported_sentences_can_be_dropped() {
     let settings = Settings { verify: Verify::Drop, ..Settings::default() };
     let response = ask(&agent(Some(script), settings), "What is a node in the graph?").await;
     check(&response);
-    assert_eq!(response.sentences.len(), 1);
+    assert_eq!((response.sentences.len(), response.metadata.rejected_sentences), (1, 1));
 }
 
 #[tokio::test]
@@ -355,6 +356,8 @@ async fn an_answer_without_supported_sentences_becomes_an_abstention() {
         }
         check(&response);
         assert!(!response.grounded);
+        // The log tells a failed check from a question that the model itself declined.
+        assert_eq!(LoggedTurn::new(&response, &[]).unverified, words.starts_with("Cheese"));
     }
 }
 

@@ -58,6 +58,10 @@ pub struct Written {
     pub sentences: Vec<Sentence>,
     /// The citations of the sentences.
     pub citations: Vec<Citation>,
+    /// Number of unsupported sentences that were left out.
+    pub rejected: usize,
+    /// Whether the model said that the book does not cover the question.
+    pub declined: bool,
 }
 
 impl<'a> Writer<'a> {
@@ -84,6 +88,7 @@ impl<'a> Writer<'a> {
     pub async fn write(&mut self, piece: Piece, hits: &[Hit]) {
         // Only a model can decline; text copied from the book is kept whatever it says.
         let declines = piece.copied.is_none() && piece.text.contains(NO_INFORMATION);
+        self.written.declined |= declines;
         if declines || !piece.text.contains(char::is_alphanumeric) {
             self.leave_out(&piece);
             return;
@@ -109,6 +114,7 @@ impl<'a> Writer<'a> {
             () => Verdict::Unsupported,
         };
         if verdict == Verdict::Unsupported && self.settings.verify == Verify::Drop {
+            self.written.rejected += 1;
             self.leave_out(&piece);
             return;
         }
@@ -254,6 +260,12 @@ impl<'a> Writer<'a> {
 }
 
 impl Written {
+    /// Number of unsupported sentences, left out or not.
+    pub fn unsupported(&self) -> usize {
+        let marked = self.sentences.iter().filter(|sentence| sentence.verdict == Verdict::Unsupported);
+        self.rejected + marked.count()
+    }
+
     /// The answer as Markdown, with citations in the configured style.
     pub fn answer(&self, settings: &Settings) -> String {
         let mut transcript = Transcript::default();

@@ -106,6 +106,7 @@ pub fn turn(query: &str) -> Turn {
                 completion_tokens: 0,
                 index_version: "0000000001".to_owned(),
                 removed_pointers: 2,
+                rejected_sentences: 0,
                 warnings: vec!["mind the gap".to_owned()],
             },
         },

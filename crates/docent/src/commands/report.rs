@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use docent_core::answer::ResponseKind;
 use docent_core::embed::{Embedder, Purpose};
 use docent_core::retrieve::Confidence;
 use docent_core::turn_log::{LoggedTurn, Rating};
@@ -11,7 +12,7 @@ use crate::cli;
 use crate::compose;
 use crate::exit::Failure;
 use crate::output::{Output, write_file};
-use crate::report::{Asked, Gap, Outcome, Report, Section, gaps, html};
+use crate::report::{Asked, Gap, Outcome, Report, Section, gaps, html, is_missed};
 use crate::settings::Settings;
 
 /// Runs the command.
@@ -33,8 +34,7 @@ pub async fn run(settings: &Settings, arguments: cli::Report, output: &Output) -
             })
         })
         .collect();
-    // For an abandoned turn it is unknown whether the book would have answered.
-    let mut asked: Vec<Asked> = turns.iter().filter(|turn| !turn.abandoned).map(asked).collect();
+    let mut asked: Vec<Asked> = turns.iter().filter(|turn| asks_the_book(turn)).map(asked).collect();
     if let Some(embedder) = &book.meaning {
         add_vectors(&mut asked, embedder.as_ref()).await?;
     }
@@ -75,6 +75,7 @@ fn json(report: &Report<'_>, file: &Path) -> Value {
         "file": file,
         "questions": report.asked.len(),
         "answered": count(Outcome::Answered),
+        "unverified": count(Outcome::Unverified),
         "low": count(Outcome::Low),
         "declined": count(Outcome::Abstained),
         "degraded": report.asked.iter().filter(|asked| asked.degraded).count(),
@@ -85,12 +86,19 @@ fn json(report: &Report<'_>, file: &Path) -> Value {
     })
 }
 
+/// Whether a turn says something about the book: a greeting does not, and for an abandoned turn it is unknown
+/// whether the book would have answered.
+fn asks_the_book(turn: &LoggedTurn) -> bool {
+    !turn.abandoned && turn.kind != ResponseKind::Conversation
+}
+
 fn asked(turn: &LoggedTurn) -> Asked {
     Asked {
         at: turn.at.clone(),
         question: turn.question.clone(),
         outcome: match (turn.grounded, turn.confidence) {
             (true, _) => Outcome::Answered,
+            _ if turn.unverified => Outcome::Unverified,
             (false, Confidence::None) => Outcome::Abstained,
             (false, _) => Outcome::Low,
         },
@@ -108,10 +116,7 @@ fn asked(turn: &LoggedTurn) -> Asked {
 
 /// Adds vectors to the questions that may be part of a gap.
 async fn add_vectors(asked: &mut [Asked], embedder: &dyn Embedder) -> Result<(), Failure> {
-    let mut wanting: Vec<&mut Asked> = asked
-        .iter_mut()
-        .filter(|asked| asked.outcome != Outcome::Answered || asked.rating == Some(false))
-        .collect();
+    let mut wanting: Vec<&mut Asked> = asked.iter_mut().filter(|asked| is_missed(asked)).collect();
     for batch in wanting.chunks_mut(embedder.batch_size().max(1)) {
         let texts: Vec<&str> = batch.iter().map(|asked| asked.question.as_str()).collect();
         let vectors = embedder.embed(&texts, Purpose::Query).await.map_err(compose::embed_failure)?;

@@ -76,8 +76,9 @@ fn most_frequent<T: Ord>(values: impl Iterator<Item = T>) -> Option<T> {
     counts.into_iter().rev().max_by_key(|(_, count)| *count).map(|(value, _)| value)
 }
 
-fn is_missed(asked: &Asked) -> bool {
-    asked.outcome != Outcome::Answered || asked.rating == Some(false)
+/// Whether the question may be part of a gap. An answer that could not be verified says nothing about the book.
+pub fn is_missed(asked: &Asked) -> bool {
+    matches!(asked.outcome, Outcome::Low | Outcome::Abstained) || asked.rating == Some(false)
 }
 
 /// The average similarity at which two groups are joined. With vectors of MiniLM, groups of real questions
@@ -292,6 +293,7 @@ mod tests {
             answered("good", Some(true)),
             answered("bad", Some(false)),
             Asked { outcome: Outcome::Abstained, ..low("silent", None) },
+            Asked { outcome: Outcome::Unverified, ..low("not verified", None) },
             low("low", None),
         ];
         assert_eq!(texts(&asked), [["bad"], ["low"], ["silent"]]);

@@ -9,10 +9,12 @@ mod owners;
 mod postgres;
 mod turns;
 
+use docent_backends::testing::scripted_model::Reply;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
+use crate::model::Model;
 use crate::support::{Docent, Served};
 
 const NODE: &str = "What is a ROS 2 node?";
@@ -279,6 +281,8 @@ fn feedback_appears_in_the_operators_report() {
     let site = Site::new(&docent);
     let (_, answer) = site.post("/api/v1/ask", json!({ "query": NODE }));
     site.post("/api/v1/ask", json!({ "query": "How do I bake a chocolate cake?" }));
+    // A greeting is not a question about the book.
+    assert_eq!(site.post("/api/v1/ask", json!({ "query": "hello" })).1["kind"], "conversation");
     let rating = json!({ "turn_id": answer["turn_id"], "rating": "down", "comment": "too <b>short</b>" });
     assert_eq!(site.post("/api/v1/feedback", rating).0, 204);
     docent.ok(&["report", "owner.html"]);
@@ -291,6 +295,21 @@ fn feedback_appears_in_the_operators_report() {
         (&json!(2), &json!(1), &json!(1), &json!("owner.html"))
     );
     assert!(!report["gaps"].as_array().unwrap().is_empty(), "{report}");
+}
+
+#[test]
+fn an_answer_that_fails_verification_is_not_a_gap_of_the_book() {
+    let model = Model::start(vec![Reply::text("Cheese is yellow and melts at forty degrees [1].")]);
+    let docent = model.serve(Docent::new());
+    let mut site = Site::new(&docent);
+    assert_eq!(site.post("/api/v1/ask", json!({ "query": NODE })).1["kind"], "abstention");
+    assert!(site.served.stop());
+    let report = docent.json(&["report", "owner.html"]);
+    assert_eq!(
+        (&report["questions"], &report["unverified"], &report["gaps"]),
+        (&json!(1), &json!(1), &json!([])),
+        "{report}"
+    );
 }
 
 #[test]
