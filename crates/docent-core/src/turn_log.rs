@@ -124,7 +124,7 @@ impl LoggedTurn {
 /// Stores turns for the operator.
 #[async_trait]
 pub trait TurnLog: Send + Sync {
-    /// Records turns, either all or none.
+    /// Records turns, either all or none. A turn that is already recorded stays as it is.
     async fn record(&self, turns: &[LoggedTurn]) -> Result<(), SessionError>;
 
     /// Stores feedback and replaces earlier feedback on the same turn. Fails with [`SessionError::NotFound`]
@@ -133,6 +133,9 @@ pub trait TurnLog: Send + Sync {
 
     /// The turns since `moment` (RFC 3339, UTC), oldest first.
     async fn since(&self, moment: &str) -> Result<Vec<LoggedTurn>, SessionError>;
+
+    /// The number of tokens that the turns since `moment` used, without reading the turns into memory.
+    async fn tokens_since(&self, moment: &str) -> Result<u64, SessionError>;
 
     /// Removes turns before `moment` and returns how many.
     async fn forget_before(&self, moment: &str) -> Result<usize, SessionError>;

@@ -329,19 +329,25 @@ pub struct Stores {
     pub sessions: Arc<dyn SessionStore>,
     /// The turn log for the operator; it names no user.
     pub log: Arc<dyn TurnLog>,
+    /// Whether both are lost when the process ends.
+    pub in_memory: bool,
+}
+
+impl Stores {
+    fn in_memory() -> Self {
+        let memory = Arc::new(MemorySessions::default());
+        Self { sessions: memory.clone(), log: memory, in_memory: true }
+    }
 }
 
 /// The configured stores; both use the same storage.
 pub async fn stores(settings: &Settings) -> Result<Stores, Failure> {
     match settings.sessions.kind {
-        SessionsKind::Memory => {
-            let memory = Arc::new(MemorySessions::default());
-            Ok(Stores { sessions: memory.clone(), log: memory })
-        }
+        SessionsKind::Memory => Ok(Stores::in_memory()),
         SessionsKind::Sqlite | SessionsKind::Postgres => {
             let place = sessions_place(settings, settings.sessions.kind)?;
             let sql = Arc::new(sql_sessions(&place).await?);
-            Ok(Stores { sessions: sql.clone(), log: sql })
+            Ok(Stores { sessions: sql.clone(), log: sql, in_memory: false })
         }
     }
 }
@@ -353,8 +359,7 @@ pub async fn stores_of_server(settings: &Settings) -> Result<Stores, Failure> {
         && !can_write(&file)
     {
         tracing::warn!(file = %file.display(), "conversations are kept in memory: the file is not writable");
-        let memory = Arc::new(MemorySessions::default());
-        return Ok(Stores { sessions: memory.clone(), log: memory });
+        return Ok(Stores::in_memory());
     }
     stores(settings).await
 }

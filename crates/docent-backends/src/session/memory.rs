@@ -183,6 +183,9 @@ impl TurnLog for MemorySessions {
     async fn record(&self, turns: &[LoggedTurn]) -> Result<(), SessionError> {
         let mut log = self.log();
         for turn in turns {
+            if log.iter().rev().any(|known| known.turn_id == turn.turn_id) {
+                continue;
+            }
             let place = log.partition_point(|known| (&known.at, known.turn_id) <= (&turn.at, turn.turn_id));
             log.insert(place, turn.clone());
         }
@@ -203,6 +206,12 @@ impl TurnLog for MemorySessions {
 
     async fn since(&self, moment: &str) -> Result<Vec<LoggedTurn>, SessionError> {
         Ok(self.log().iter().filter(|turn| turn.at.as_str() >= moment).cloned().collect())
+    }
+
+    async fn tokens_since(&self, moment: &str) -> Result<u64, SessionError> {
+        let log = self.log();
+        let recent = log.iter().filter(|turn| turn.at.as_str() >= moment);
+        Ok(recent.map(|turn| u64::from(turn.tokens)).sum())
     }
 
     async fn forget_before(&self, moment: &str) -> Result<usize, SessionError> {

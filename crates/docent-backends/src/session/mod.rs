@@ -1,6 +1,7 @@
 //! Conversation stores.
 
 pub mod memory;
+pub mod pending;
 pub mod sql;
 mod retention;
 

@@ -10,11 +10,25 @@ pub async fn log_contract(log: &dyn TurnLog) {
     let logged = |query: &str, at: &str| {
         let turn = turn(query);
         let sources = turn.response.sources.clone().unwrap();
-        LoggedTurn { at: at.to_owned(), ..LoggedTurn::new(&turn.response, &sources) }
+        LoggedTurn { at: at.to_owned(), tokens: 1000, ..LoggedTurn::new(&turn.response, &sources) }
     };
-    let (first, second) = (logged("one", "2026-01-01T10:00:00Z"), logged("two", "2026-01-02T10:00:00Z"));
+    assert_eq!(log.tokens_since("").await.unwrap(), 0);
+    let first = logged("one", "2026-01-01T10:00:00Z");
+    let second = LoggedTurn { tokens: 234, ..logged("two", "2026-01-02T10:00:00Z") };
     log.record(&[second.clone(), first.clone()]).await.unwrap();
     log.record(&[]).await.unwrap();
+
+    // Tokens are added up.
+    assert_eq!(log.tokens_since("2026-01-01").await.unwrap(), 1234);
+    assert_eq!(log.tokens_since("2026-01-02").await.unwrap(), 234);
+    assert_eq!(log.tokens_since("2026-01-03").await.unwrap(), 0);
+
+    // A turn that is recorded again, after a crash, is there once.
+    let third = logged("three", "2026-01-01T11:00:00Z");
+    log.record(&[first.clone(), third.clone()]).await.unwrap();
+    assert_eq!(log.since("2026-01-01").await.unwrap(), [first.clone(), third.clone(), second.clone()]);
+    assert_eq!(log.forget_before("2026-01-02").await.unwrap(), 2);
+    log.record(std::slice::from_ref(&first)).await.unwrap();
 
     // Turns are returned unchanged, oldest first.
     assert_eq!(log.since("2026-01-01").await.unwrap(), [first.clone(), second.clone()]);

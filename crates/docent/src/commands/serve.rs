@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use docent_backends::session::pending::{self, PendingTurns};
 use docent_core::session::SessionStore;
 use docent_core::turn_log::TurnLog;
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -68,15 +69,20 @@ async fn prepare(
         .unwrap_or_else(|| format!("http://{address}"));
     let refreshing = refreshing(settings, arguments.every, output, stop).await?;
     let book = compose::book_read_at(settings, Some(here.trim_end_matches('/').to_owned())).await?;
-    let Stores { sessions, log } = compose::stores_of_server(settings).await?;
+    let Stores { sessions, log, in_memory } = compose::stores_of_server(settings).await?;
+    let pending = if in_memory { None } else { pending_turns(settings, log.as_ref()).await };
     let agent = compose::agent(&book, settings, Some(sessions.clone()))?;
-    let spent_today = spent_today(log.as_ref()).await;
+    let spent_today = match settings.serve.daily_tokens {
+        0 => 0,
+        _ => spent_today(log.as_ref()).await,
+    };
     let parts = Parts {
         title: book.title.clone(),
         library: book.library.clone(),
         agent,
         sessions: sessions.clone(),
         log: log.clone(),
+        pending,
         prometheus: prometheus()?,
         spent_today,
         listen: listen.clone(),
@@ -162,12 +168,34 @@ fn prometheus() -> Result<metrics_exporter_prometheus::PrometheusHandle, Failure
     Ok(builder.install_recorder().map_err(anyhow::Error::from)?)
 }
 
+/// Moves turns that a killed server left behind to the turn log, and creates the files for those of this server.
+/// None if no turns are kept, or if the data folder cannot be written.
+async fn pending_turns(settings: &Settings, log: &dyn TurnLog) -> Option<PendingTurns> {
+    if settings.serve.retention_days == 0 {
+        return None;
+    }
+    let folder = settings.data_dir().ok()?;
+    let _ = std::fs::create_dir_all(&folder);
+    match pending::recover(&folder, log).await {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "logged turns that a killed server left behind"),
+        Err(error) => tracing::warn!("turns that a killed server left behind cannot be logged yet: {error}"),
+    }
+    PendingTurns::create(&folder)
+        .inspect_err(|error| {
+            tracing::warn!("turns that are not in the turn log yet would be lost in a crash: {error}");
+        })
+        .ok()
+}
+
 /// The tokens used since midnight UTC, from the turn log, so that a restart does not reset the daily limit.
 async fn spent_today(log: &dyn TurnLog) -> u64 {
     let now = docent_backends::now_rfc3339();
     let midnight = now.split('T').next().unwrap_or_default();
-    let turns = log.since(midnight).await.unwrap_or_default();
-    turns.iter().map(|turn| u64::from(turn.tokens)).sum()
+    log.tokens_since(midnight).await.unwrap_or_else(|error| {
+        tracing::warn!("cannot read how many tokens were used today: {error}");
+        0
+    })
 }
 
 /// Which hosts and origins may use MCP. On a loopback address only local host names are accepted, so that a

@@ -35,6 +35,7 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use docent_backends::session::pending::PendingTurns;
 use docent_core::agent::{Agent, Ask};
 use docent_core::answer::AgentResponse;
 use docent_core::library::{Library, Snapshot};
@@ -90,6 +91,8 @@ pub struct Parts {
     pub sessions: Arc<dyn SessionStore>,
     /// Stores turns for the operator.
     pub log: Arc<dyn TurnLog>,
+    /// Turns that are not in the turn log yet.
+    pub pending: Option<PendingTurns>,
     /// Collects metrics.
     pub prometheus: PrometheusHandle,
     /// The title of the book.
@@ -109,7 +112,7 @@ impl Server {
             agent,
             library: parts.library,
             sessions: parts.sessions,
-            log_writer: LogWriter::new(parts.log),
+            log_writer: LogWriter::new(parts.log, parts.pending),
             access: Access::new(&settings.serve, parts.spent_today),
             hosts: Hosts::new(&settings.serve, &parts.listen),
             prometheus: parts.prometheus,

@@ -1,6 +1,7 @@
 //! The server over real HTTP.
 
 mod books;
+mod crash;
 mod embedder;
 mod generations;
 mod limits;
@@ -29,9 +30,13 @@ pub struct Site {
 
 impl Site {
     pub fn new(docent: &Docent) -> Self {
+        Self::with(docent.serve())
+    }
+
+    fn with(served: Served) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        Self { _owner: None, served: docent.serve(), client: Client::new(), runtime }
+        Self { _owner: None, served, client: Client::new(), runtime }
     }
 
     /// Keeps `docent`, whose folder would be deleted otherwise.

@@ -9,6 +9,9 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
+use crate::http::Site;
 use crate::support::Docent;
 
 /// The number of processes to kill: `DOCENT_TEST_KILLS`, or 100.
@@ -98,4 +101,47 @@ fn a_turn_can_be_killed_at_any_moment() {
     assert_eq!(docent.json(&["sessions", "show", id])["turn_count"], stored + 1);
     eprintln!("{killed_in_time} of {count} turns were killed before they ended");
     assert!(killed_in_time > count / 2, "only {killed_in_time} were killed in time");
+}
+
+#[test]
+#[ignore = "kills a server many times: minutes"]
+fn a_server_can_be_killed_at_any_moment() {
+    let docent = Docent::without_vectors()
+        .with("DOCENT_READER__KIND", "none")
+        .with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "0");
+    docent.write("book/a.md", "# Nodes\n\nA node is a participant in the graph.\n");
+    docent.ok(&["ingest", "book"]);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (mut answered, count) = (Vec::new(), kills());
+    for kill in 0..count {
+        let served = docent.serve();
+        let url = format!("{}/api/v1/ask", served.url);
+        let asking: Vec<_> = (0..4)
+            .map(|_| {
+                let url = url.clone();
+                runtime.spawn(async move {
+                    let (client, mut answered) = (reqwest::Client::new(), Vec::new());
+                    loop {
+                        let asked =
+                            client.post(&url).json(&json!({ "query": "What is a node?" })).send().await;
+                        let Ok(response) = asked else { return answered };
+                        let Ok(body) = response.json::<serde_json::Value>().await else { return answered };
+                        answered.push(body["turn_id"].clone());
+                    }
+                })
+            })
+            .collect();
+        std::thread::sleep(moment(kill, Duration::from_millis(400)));
+        // Dropping the server kills it with SIGKILL.
+        drop(served);
+        answered.extend(asking.into_iter().flat_map(|asking| runtime.block_on(asking).unwrap()));
+    }
+    // Only a logged turn can be rated.
+    let site = Site::new(&docent);
+    for turn in &answered {
+        let rated = site.post("/api/v1/feedback", json!({ "turn_id": turn, "rating": "up" }));
+        assert_eq!(rated.0, 204, "{turn} was answered and not logged: {rated:?}");
+    }
+    eprintln!("{} turns were answered by {count} servers before they were killed", answered.len());
+    assert!(!answered.is_empty());
 }

@@ -134,6 +134,11 @@ impl Docent {
 
     /// The same, after `changed` has modified the command.
     pub fn serve_as(&self, changed: impl FnOnce(&mut Command)) -> Served {
+        self.try_serve_as(changed).expect("the server exited before it was ready")
+    }
+
+    /// The same; nothing if the server exits before it is ready.
+    pub fn try_serve_as(&self, changed: impl FnOnce(&mut Command)) -> Option<Served> {
         let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
         changed(&mut command);
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -141,7 +146,11 @@ impl Docent {
         let said = Arc::new(Mutex::new(String::new()));
         let mut url = None;
         while url.is_none() {
-            let line = lines.next().expect("the server exited before it was ready").unwrap();
+            let Some(line) = lines.next() else {
+                child.wait().unwrap();
+                return None;
+            };
+            let line = line.unwrap();
             url = line
                 .strip_prefix("serving on ")
                 .map(|rest| rest.split('/').take(3).collect::<Vec<_>>().join("/"));
@@ -153,7 +162,7 @@ impl Docent {
                 log.lock().unwrap().push_str(&(line + "\n"));
             }
         });
-        Served { url: url.unwrap(), child, said }
+        Some(Served { url: url.unwrap(), child, said })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The differences (connecting, transactions, locks, error codes) are in `sqlite.rs` and `postgres.rs`.
 //!
-//! Invariant: statements do not depend on the database.
+//! Invariant: statements do not depend on the database, except for those given to [`Database::either`].
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgPool, PgRow};
@@ -60,6 +60,14 @@ impl Database {
             }
             Self::Postgres(pool) => postgres::rows(&mut *pool.acquire().await?, bound(sql, values)).await?,
         })
+    }
+
+    /// The statement for this database, where the two differ.
+    pub(super) fn either(&self, sqlite: &'static str, postgres: &'static str) -> &'static str {
+        match self {
+            Self::Sqlite(_) => sqlite,
+            Self::Postgres(_) => postgres,
+        }
     }
 
     /// Removes remaining copies of deleted data; if others are reading, a later call does.

@@ -5,8 +5,8 @@ use docent_core::session::SessionError;
 use docent_core::turn_log::{Feedback, LoggedTurn, Rating, TurnLog};
 use uuid::Uuid;
 
-use super::SqlSessions;
 use super::database::{Row, Value};
+use super::{SqlSessions, postgres, sqlite};
 
 #[async_trait]
 impl TurnLog for SqlSessions {
@@ -60,13 +60,21 @@ impl TurnLog for SqlSessions {
             .collect()
     }
 
+    async fn tokens_since(&self, moment: &str) -> Result<u64, SessionError> {
+        let sql = self.database.either(sqlite::TOKENS_SINCE, postgres::TOKENS_SINCE);
+        let rows = self.read(sql, &[Value::Text(moment)]).await?;
+        let tokens = rows.first().map_or(Ok(0), |row| row.number("tokens"));
+        Ok(u64::try_from(tokens.map_err(|error| self.error(&error))?).unwrap_or(0))
+    }
+
     async fn forget_before(&self, moment: &str) -> Result<usize, SessionError> {
         let count = self.execute(FORGET, &[Value::Text(moment)]).await?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 }
 
-const INSERT: &str = "INSERT INTO turn_log (turn_id, asked_at, record) VALUES ($1, $2, $3)";
+const INSERT: &str = "
+    INSERT INTO turn_log (turn_id, asked_at, record) VALUES ($1, $2, $3) ON CONFLICT (turn_id) DO NOTHING";
 
 /// A rating without a comment keeps an earlier comment.
 const RATE: &str = "UPDATE turn_log SET rating = $2, comment = COALESCE($3, comment) WHERE turn_id = $1";

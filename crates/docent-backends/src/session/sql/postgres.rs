@@ -132,6 +132,11 @@ pub(super) async fn rows(
     Ok(rows)
 }
 
+/// Adds up the tokens of the turn log.
+pub(super) const TOKENS_SINCE: &str = "
+    SELECT COALESCE(SUM(CAST(CAST(record AS JSON) ->> 'tokens' AS BIGINT)), 0)::BIGINT AS tokens
+    FROM turn_log WHERE asked_at >= $1";
+
 /// The id of the lock for changing the tables; the same in every version.
 const LOCK: i64 = 0x646f_6365_6e74;
 

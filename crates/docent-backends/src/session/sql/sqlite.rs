@@ -17,6 +17,10 @@ pub(super) const WRITE_CHECK: [&str; 2] = [
      ON CONFLICT (id) DO UPDATE SET filler = excluded.filler",
 ];
 
+/// Adds up the tokens of the turn log.
+pub(super) const TOKENS_SINCE: &str = "
+    SELECT COALESCE(SUM(json_extract(record, '$.tokens')), 0) AS tokens FROM turn_log WHERE asked_at >= $1";
+
 use super::private;
 
 /// Maximum number of concurrent reads.

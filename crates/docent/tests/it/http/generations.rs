@@ -140,7 +140,7 @@ fn a_read_only_data_folder_can_be_served() {
     let searched = search.output().unwrap();
     assert!(searched.status.success(), "{}", String::from_utf8_lossy(&searched.stderr));
 
-    let site = Site { served: docent.serve_as(other_user), ..Site::new(&Docent::without_vectors()) };
+    let site = Site::with(docent.serve_as(other_user));
     assert_eq!(version(&site), "g000001");
     assert!(site.served.said().contains("conversations are kept in memory"), "{}", site.served.said());
     if !is_root {

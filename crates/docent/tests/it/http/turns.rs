@@ -247,6 +247,36 @@ fn log_lines_of_an_mcp_call_have_the_request_id() {
 }
 
 #[test]
+fn an_answered_turn_is_logged_even_if_the_server_is_killed() {
+    let model = Model::start(vec![Reply::text("A node is a participant in the ROS 2 graph [1].")]);
+    let docent = model.serve(Docent::new()).with("DOCENT_SERVE__DAILY_TOKENS", "1");
+    let count = || docent.json(&["report", "r.html"])["questions"].clone();
+    let site = Site::with(docent.serve_as(|command| {
+        command.env("DOCENT_TEST_FAILPOINT", "turn_log.write=full");
+    }));
+    let (_, answer) = site.post("/api/v1/ask", json!({ "query": NODE }));
+    assert_eq!(answer["model_used"], "gpt-4o-mini");
+    wait_for(|| site.served.said().contains("failed to log 1 turns"));
+    // Dropping the server kills it with SIGKILL.
+    drop(site);
+    assert_eq!(count(), 0);
+    let pending = || {
+        let files = std::fs::read_dir(docent.home.path().join("data")).unwrap().flatten();
+        files.filter(|file| file.file_name().to_string_lossy().starts_with("turn-log-")).count()
+    };
+    assert!(pending() > 0);
+
+    let mut site = Site::new(&docent);
+    assert_eq!(count(), 1);
+    // Its tokens count too, and it can be rated.
+    assert_eq!(site.post("/api/v1/ask", json!({ "query": NODE })).1["model_used"], "extractive");
+    let rating = json!({ "turn_id": answer["turn_id"], "rating": "up" });
+    assert_eq!(site.post("/api/v1/feedback", rating).0, 204);
+    assert!(site.served.stop());
+    assert_eq!((count(), pending()), (json!(2), 0));
+}
+
+#[test]
 fn model_errors_are_logged_but_hidden_from_users() {
     let model = Model::start(vec![Reply::status(401)]);
     let docent = model.serve(Docent::new()).with("DOCENT_SERVE__PUBLIC", "true");
