@@ -6,7 +6,8 @@
 //!
 //! At the end, a greedy client uses each cheap route on 64 connections, while a modest client at another
 //! address searches ten times per second. The benchmark reports the modest client's p95, alone and next to
-//! the greedy client.
+//! the greedy client, and what the greedy client got. `DOCENT_BENCH_ROUTES=search,read` selects routes, and
+//! `DOCENT_BENCH_USERS=` (empty) skips the first part.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -181,25 +182,57 @@ async fn searches(url: &str, clients: usize, time: Duration) -> (f64, Vec<f64>) 
 /// Number of connections of the greedy client.
 const GREEDY: usize = 64;
 
-/// Latencies of a modest client's searches while a greedy one sends `greedy` as fast as it can.
-async fn beside(url: &str, time: Duration, greedy: Option<(reqwest::Method, String, Value)>) -> Vec<f64> {
+/// What a greedy client sends, again and again.
+struct Greedy {
+    name: &'static str,
+    method: reqwest::Method,
+    path: &'static str,
+    /// Sent as `Mcp-Session-Id`.
+    session: Option<String>,
+    /// The body of each request, by its number; null for none.
+    body: Box<dyn Fn(usize) -> Value + Send + Sync>,
+}
+
+/// Responses of a greedy client, by status.
+type Statuses = std::collections::BTreeMap<u16, usize>;
+
+impl Greedy {
+    async fn send(&self, client: &reqwest::Client, url: &str, number: usize) -> Option<u16> {
+        let mut request = client.request(self.method.clone(), format!("{url}{}", self.path));
+        request = request.header("accept", "application/json, text/event-stream");
+        if let Some(session) = &self.session {
+            request = request.header("mcp-session-id", session);
+        }
+        let body = (self.body)(number);
+        if !body.is_null() {
+            request = request.json(&body);
+        }
+        let response = request.send().await.ok()?;
+        let status = response.status().as_u16();
+        response.bytes().await.ok()?;
+        Some(status)
+    }
+}
+
+/// Latencies of a modest client's searches while a greedy one sends as fast as it can, and what it got.
+async fn beside(url: &str, time: Duration, greedy: Option<Greedy>) -> (Vec<f64>, Statuses) {
     let end = Instant::now() + time;
     let hungry = reqwest::Client::builder().pool_max_idle_per_host(GREEDY).build().unwrap();
+    let (greedy, number) = (greedy.map(Arc::new), Arc::new(AtomicUsize::new(0)));
     let eating: Vec<_> = (0..if greedy.is_some() { GREEDY } else { 0 })
         .map(|_| {
-            let (client, greedy, url) = (hungry.clone(), greedy.clone(), url.to_owned());
+            let (client, greedy, url, number) =
+                (hungry.clone(), greedy.clone(), url.to_owned(), number.clone());
             tokio::spawn(async move {
-                let Some((method, path, body)) = greedy else { return };
+                let mut statuses = Statuses::new();
+                let Some(greedy) = greedy else { return statuses };
                 while Instant::now() < end {
-                    let mut request = client.request(method.clone(), format!("{url}{path}"));
-                    request = request.header("accept", "application/json, text/event-stream");
-                    if !body.is_null() {
-                        request = request.json(&body);
-                    }
-                    if let Ok(response) = request.send().await {
-                        let _ = response.bytes().await;
+                    let number = number.fetch_add(1, Ordering::Relaxed);
+                    if let Some(status) = greedy.send(&client, &url, number).await {
+                        *statuses.entry(status).or_default() += 1;
                     }
                 }
+                statuses
             })
         })
         .collect();
@@ -222,26 +255,88 @@ async fn beside(url: &str, time: Duration, greedy: Option<(reqwest::Method, Stri
         response.bytes().await.unwrap();
         times.push(begun.elapsed().as_secs_f64() * 1000.0);
     }
+    let mut statuses = Statuses::new();
     for task in eating {
-        task.await.unwrap();
+        for (status, count) in task.await.unwrap() {
+            *statuses.entry(status).or_default() += count;
+        }
     }
-    times
+    (times, statuses)
 }
 
-/// Routes that look cheap.
-fn cheap_routes() -> Vec<(&'static str, reqwest::Method, String, Value)> {
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"greedy","version":"1"}}}"#;
+
+/// Opens a session of the greedy client at `/mcp`.
+async fn mcp_session(url: &str) -> String {
+    let client = reqwest::Client::new();
+    let post = || {
+        let request =
+            client.post(format!("{url}/mcp")).header("accept", "application/json, text/event-stream");
+        request.header("content-type", "application/json")
+    };
+    // The rate limit may still be in effect from the previous route.
+    let session = loop {
+        let begun = post().body(INITIALIZE).send().await.unwrap();
+        if let Some(session) = begun.headers().get("mcp-session-id") {
+            break session.to_str().unwrap().to_owned();
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    };
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string();
+    post().header("mcp-session-id", &session).body(initialized).send().await.unwrap();
+    session
+}
+
+/// Routes that look cheap. Searches are all different, so that no cache answers them.
+async fn cheap_routes(url: &str) -> Vec<Greedy> {
     use reqwest::Method;
-    let selection = json!({ "query": "What is a node?", "selection": { "text": "a ".repeat(31_000) } });
-    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "greedy", "version": "1" } } });
-    vec![
-        ("suggestions", Method::GET, "/api/v1/suggestions?limit=20".to_owned(), Value::Null),
-        ("search", Method::POST, "/api/v1/search".to_owned(), json!({ "query": "robot", "top_k": 100 })),
-        ("read", Method::GET, "/read/ros2/nodes.md".to_owned(), Value::Null),
-        ("status", Method::GET, "/api/v1/status".to_owned(), Value::Null),
-        ("selection", Method::POST, "/api/v1/ask".to_owned(), selection),
-        ("mcp", Method::POST, "/mcp".to_owned(), call),
-    ]
+    fn greedy(
+        name: &'static str,
+        method: Method,
+        path: &'static str,
+        body: impl Fn(usize) -> Value + Send + Sync + 'static,
+    ) -> Greedy {
+        Greedy { name, method, path, session: None, body: Box::new(body) }
+    }
+    fn call(number: usize, method: &str, params: Value) -> Value {
+        json!({ "jsonrpc": "2.0", "id": number, "method": method, "params": params })
+    }
+    fn tool(number: usize, name: &str, arguments: Value) -> Value {
+        call(number, "tools/call", json!({ "name": name, "arguments": arguments }))
+    }
+    let selection = "a ".repeat(31_000);
+    let initialize: Value = serde_json::from_str(INITIALIZE).unwrap();
+    let mut routes = vec![
+        greedy("suggestions", Method::GET, "/api/v1/suggestions?limit=20", |_| Value::Null),
+        greedy(
+            "search",
+            Method::POST,
+            "/api/v1/search",
+            |number| json!({ "query": format!("Where is robot {number}?"), "top_k": 100 }),
+        ),
+        greedy("read", Method::GET, "/read/ros2/nodes.md", |_| Value::Null),
+        greedy("status", Method::GET, "/api/v1/status", |_| Value::Null),
+        greedy(
+            "selection",
+            Method::POST,
+            "/api/v1/ask",
+            move |number| json!({ "query": format!("What is node {number}?"), "selection": { "text": selection } }),
+        ),
+        greedy("mcp initialize", Method::POST, "/mcp", move |_| initialize.clone()),
+        greedy("mcp search_book", Method::POST, "/mcp", |number| {
+            tool(number, "search_book", json!({ "query": format!("Where is robot {number}?"), "top_k": 20 }))
+        }),
+        greedy("mcp read_page", Method::POST, "/mcp", |number| {
+            tool(number, "read_page", json!({ "page": "ros2/nodes.md" }))
+        }),
+        greedy("mcp resources/list", Method::POST, "/mcp", |number| {
+            call(number, "resources/list", json!({}))
+        }),
+    ];
+    for route in routes.iter_mut().filter(|route| route.path == "/mcp" && route.name != "mcp initialize") {
+        route.session = Some(mcp_session(url).await);
+    }
+    routes
 }
 
 #[tokio::main]
@@ -291,12 +386,18 @@ async fn main() {
     // The modest client stays within the limit that stops the greedy one.
     let (server, _) = start_with(None, &[("DOCENT_SERVE__REQUESTS_PER_MINUTE", "900")]);
     let time = Duration::from_secs(seconds.min(20));
-    let mut alone = beside(&server.url, time, None).await;
+    let (mut alone, _) = beside(&server.url, time, None).await;
     let alone = quantile(&mut alone, 0.95);
     println!("a modest client alone: p95 {alone:.1} ms");
-    for (name, method, path, body) in cheap_routes() {
-        let mut times = beside(&server.url, time, Some((method, path, body))).await;
+    let only = std::env::var("DOCENT_BENCH_ROUTES").ok();
+    for greedy in cheap_routes(&server.url).await {
+        let name = greedy.name;
+        if only.as_ref().is_some_and(|only| !only.split(',').any(|wanted| wanted == name)) {
+            continue;
+        }
+        let (mut times, statuses) = beside(&server.url, time, Some(greedy)).await;
         let p95 = quantile(&mut times, 0.95);
-        println!("next to a greedy client on {name}: p95 {p95:.1} ms, {:+.0} %", (p95 / alone - 1.0) * 100.0);
+        let change = (p95 / alone - 1.0) * 100.0;
+        println!("next to a greedy client on {name}: p95 {p95:.1} ms, {change:+.0} %; it got {statuses:?}");
     }
 }
