@@ -1,6 +1,6 @@
-//! Installs what the tests need beyond cargo: client libraries, a browser, PostgreSQL.
+//! Installs what the tests need beyond cargo: client libraries, a trace collector, a browser, PostgreSQL, nginx.
 //!
-//! Client libraries go to `target/test-tools`; the others are installed with Debian's apt.
+//! Client libraries and the collector go to `target/test-tools`; the others are installed with Debian's apt.
 //!
 //! Invariant: as root, or if `CI` or `DOCENT_CI` is set, a tool that cannot be installed is a failure; on a
 //! developer's machine its tests are skipped with a message.
@@ -16,16 +16,22 @@ const FOLDER: &str = "target/test-tools";
 const REQUIREMENTS: &str = "tests/clients/requirements.txt";
 const BROWSER: [&str; 2] = ["/usr/bin/chromium", "/usr/bin/chromedriver"];
 const POSTGRES: &str = "/usr/lib/postgresql";
+const NGINX: &str = "/usr/sbin/nginx";
+
+/// An OpenTelemetry collector as a Python package.
+const COLLECTOR: &str = "rotel==0.0.1a15";
 
 /// The name of a tool, the variable that makes its tests mandatory, and how to install it.
 type Tool = (&'static str, &'static str, fn() -> Result<(), String>);
 
 /// Installs the tools; returns the variables that make their tests mandatory.
 pub fn prepare() -> Result<Vec<&'static str>, String> {
-    let tools: [Tool; 3] = [
+    let tools: [Tool; 5] = [
         ("clients", "DOCENT_TEST_REQUIRE_CLIENTS", clients),
+        ("collector", "DOCENT_TEST_REQUIRE_COLLECTOR", collector),
         ("browser", "DOCENT_TEST_REQUIRE_BROWSER", browser),
         ("database", "DOCENT_TEST_REQUIRE_POSTGRES", postgres),
+        ("proxy", "DOCENT_TEST_REQUIRE_PROXY", nginx),
     ];
     let required = is_root() || is_set("CI") || is_set("DOCENT_CI");
     let mut insist = Vec::new();
@@ -61,6 +67,21 @@ fn clients() -> Result<(), String> {
     std::fs::write(&stamp, mark).map_err(|error| format!("{stamp}: {error}"))
 }
 
+/// A collector that traces are sent to. Only its program is used, which needs no other package.
+fn collector() -> Result<(), String> {
+    let folder = format!("{FOLDER}/collector");
+    let stamp = format!("{folder}/installed");
+    if std::fs::read_to_string(&stamp).is_ok_and(|last| last == COLLECTOR) {
+        return Ok(());
+    }
+    eprintln!("   installing {COLLECTOR} into {folder}");
+    let python = format!("{FOLDER}/venv/bin/python");
+    let python = if Path::new(&python).exists() { python.as_str() } else { "python3" };
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade", "--no-deps"];
+    run(command(python, &[&pip[..], &["--target", &folder, COLLECTOR]].concat()))?;
+    std::fs::write(&stamp, COLLECTOR).map_err(|error| format!("{stamp}: {error}"))
+}
+
 /// Chromium, its driver, and axe, which checks the accessibility of a page.
 fn browser() -> Result<(), String> {
     if !BROWSER.iter().all(|program| Path::new(program).exists()) {
@@ -87,6 +108,14 @@ fn postgres() -> Result<(), String> {
         debian(&["postgresql"])?;
     }
     if installed() { Ok(()) } else { Err(format!("{POSTGRES} has no version with initdb")) }
+}
+
+/// nginx; each test starts its own.
+fn nginx() -> Result<(), String> {
+    if !Path::new(NGINX).exists() {
+        debian(&["nginx-light"])?;
+    }
+    if Path::new(NGINX).exists() { Ok(()) } else { Err(format!("there is no {NGINX}")) }
 }
 
 /// Installs Debian packages if we have permission.

@@ -1,6 +1,6 @@
-//! Third-party clients against the real server: the scripts in `tests/clients`.
+//! Third-party programs against the real server: the scripts in `tests/clients`, and a trace collector.
 //!
-//! They run with the Python that `cargo xtask check` installs in `target/test-tools/venv`, or with
+//! The scripts run with the Python that `cargo xtask check` installs in `target/test-tools/venv`, or with
 //! `DOCENT_TEST_PYTHON`. Without one they are skipped, unless `DOCENT_TEST_REQUIRE_CLIENTS` is set.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
@@ -9,8 +9,10 @@
 #[path = "it/support.rs"]
 mod support;
 
+use std::fs::File;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 use support::Docent;
 
@@ -64,6 +66,73 @@ fn the_server_conforms_to_its_openapi_description() {
     assert!(!said.contains("panicked"), "{said}");
 }
 
+#[test]
+fn traces_arrive_at_an_opentelemetry_collector() {
+    let Some(collector) = Collector::start() else { return };
+    let docent = Docent::new().with("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint);
+    let mut served = docent.serve();
+    let asking = async {
+        let ask = reqwest::Client::new().post(format!("{}/api/v1/ask", served.url));
+        let body = serde_json::json!({ "query": "What is a ROS 2 node?", "stream": true });
+        let response = ask.json(&body).send().await.unwrap();
+        let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+        response.text().await.unwrap();
+        id
+    };
+    let id = tokio::runtime::Runtime::new().unwrap().block_on(asking);
+    // The last spans are sent when the server stops.
+    assert!(served.stop(), "{}", served.said());
+    let said = || collector.said();
+    let spans = ["service.name: Str(docent)", "Name           : request", "Name           : turn"];
+    support::wait_until(|| spans.iter().all(|span| said().contains(span)) && said().contains(&id));
+    for part in ["outcome: Str(completed)", "state: Str(retrieving)"] {
+        assert!(said().contains(part), "{part}: {}", said());
+    }
+}
+
+/// A collector that prints what it receives; it ends when this is dropped.
+struct Collector {
+    endpoint: String,
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Collector {
+    /// Returns nothing, with a message, if the collector is not installed.
+    fn start() -> Option<Self> {
+        let program = tools().join("collector/rotel/rotel-agent");
+        if !program.exists() {
+            let missing = format!("there is no {}; `cargo xtask check` installs it", program.display());
+            assert!(std::env::var_os("DOCENT_TEST_REQUIRE_COLLECTOR").is_none(), "{missing}");
+            docent_backends::testing::skipped(&missing);
+            return None;
+        }
+        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let (http, grpc) = (free(), free());
+        let folder = tempfile::tempdir().unwrap();
+        let log = File::create(folder.path().join("log")).unwrap();
+        let mut command = Command::new(program);
+        command.args(["start", "--exporter", "blackhole", "--debug-log", "traces"]);
+        command.args(["--debug-log-verbosity", "detailed", "--otlp-http-endpoint", &http]);
+        command.args(["--otlp-grpc-endpoint", &grpc, "--pid-file"]).arg(folder.path().join("pid"));
+        command.env_clear().current_dir(folder.path());
+        let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        support::wait_until(|| TcpStream::connect(&http).is_ok());
+        Some(Self { endpoint: format!("http://{http}"), child, folder })
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Creates a key and adds the printed settings; returns the key.
 fn lock(docent: &Docent) -> String {
     let made = docent.run(&["key", "tester"]);
@@ -114,5 +183,10 @@ impl Script {
 
 /// The Python that `cargo xtask check` installs.
 fn prepared() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-tools/venv/bin/python")
+    tools().join("venv/bin/python")
+}
+
+/// Where `cargo xtask check` installs tools.
+fn tools() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-tools")
 }

