@@ -275,13 +275,10 @@ impl Service {
 
     async fn ask(&self, asked: AskBook) -> Result<CallToolResult, Failure> {
         let filter = filter(&self.book().await?, asked.book, asked.module).await?;
-        let ask = Ask {
-            query: asked.question,
-            top_k: asked.top_k.unwrap_or(DEFAULT_HITS),
-            filter,
-            include_sources: true,
-            ..Ask::default()
-        };
+        let ask = Ask::new(asked.question)
+            .with_top_k(asked.top_k.unwrap_or(DEFAULT_HITS))
+            .with_filter(filter)
+            .with_sources(true);
         let response = self.answers.answer(ask).await?;
         result(answer(&response), &response)
     }
