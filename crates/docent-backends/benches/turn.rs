@@ -67,20 +67,7 @@ async fn main() {
     let source = SourceRecord::new(book.to_string_lossy());
     let index = folder.path().join("index");
     let target = FolderTarget { folder: index.clone() };
-    ingest(
-        &index,
-        &target,
-        Some(embedder.as_ref()),
-        &Plan {
-            sources: vec![source],
-            language: None,
-            limits: Default::default(),
-            reading: Default::default(),
-        },
-        &(),
-    )
-    .await
-    .unwrap();
+    ingest(&index, &target, Some(embedder.as_ref()), &Plan::new(vec![source]), &()).await.unwrap();
     let index: Arc<dyn Index> = Arc::new(EmbeddedIndex::open(&index).unwrap());
     let language = index.describe().await.unwrap().language;
     for (name, generator) in
@@ -96,7 +83,8 @@ async fn main() {
             retrieve::Settings::default(),
             Arc::new(SystemClock),
         );
-        let settings = Settings { cached_answers: 0, ..Settings::default() };
+        let mut settings = Settings::default();
+        settings.cached_answers = 0;
         let agent = Agent::builder(retriever, Arc::new(SystemClock))
             .generator(generator)
             .sessions(Some(sessions))
@@ -110,7 +98,7 @@ async fn main() {
             while turns < until {
                 // A repeated question would be answered from the cache.
                 let query = format!("{} ({turns})", QUESTIONS[turns % QUESTIONS.len()]);
-                let ask = Ask { query, top_k: 5, session_id: Some(session), ..Ask::default() };
+                let ask = Ask::new(query).with_session(session);
                 let start = Instant::now();
                 agent.ask(&ask, &|_| {}).await.unwrap();
                 times.push(start.elapsed().as_secs_f64() * 1000.0);

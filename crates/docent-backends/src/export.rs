@@ -11,6 +11,7 @@ use crate::ingest::{IngestError, Progress, lock};
 
 /// What an export did.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Exported {
     /// The generation that was published.
     pub generation: String,

@@ -43,6 +43,7 @@ const LANGUAGE_SAMPLE: usize = 40_000;
 
 /// What to ingest.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Plan {
     /// All sources of the book.
     pub sources: Vec<SourceRecord>,
@@ -79,6 +80,7 @@ impl Progress for () {
 
 /// What an ingest did.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// The current generation.
     pub generation: String,
@@ -120,6 +122,7 @@ pub struct Report {
 
 /// How long a step took.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct StepTime {
     /// The name of the step.
     pub name: String,

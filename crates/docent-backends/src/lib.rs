@@ -1,4 +1,38 @@
 //! What Docent uses outside its process: book sources, models, indexes and conversation stores.
+//!
+//! Ingest a folder and ask it a question. Without an embedder, passages are found by their words; without a model,
+//! answers quote the book:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use docent_backends::clock::SystemClock;
+//! use docent_backends::index::contents::SourceRecord;
+//! use docent_backends::index::embedded::{EmbeddedIndex, FolderTarget};
+//! use docent_backends::ingest::{Plan, ingest};
+//! use docent_core::agent::{Agent, Ask};
+//! use docent_core::index::Index;
+//! use docent_core::retrieve::{Retriever, Settings};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (book, data) = (tempfile::tempdir()?, tempfile::tempdir()?);
+//! std::fs::write(book.path().join("pumps.md"), "# Pumps\n\nThe pump starts at a pressure of 3 bar.\n")?;
+//!
+//! let target = FolderTarget { folder: data.path().to_owned() };
+//! let plan = Plan::new(vec![SourceRecord::new(book.path().to_string_lossy())]);
+//! ingest(data.path(), &target, None, &plan, &()).await?;
+//!
+//! let index = EmbeddedIndex::open(data.path())?;
+//! let language = index.identity().await?.language;
+//! let clock = Arc::new(SystemClock);
+//! let retriever = Retriever::new(Arc::new(index), None, language, Settings::default(), clock.clone());
+//! let agent = Agent::builder(retriever, clock).build();
+//! let response = agent.ask(&Ask::new("At which pressure does the pump start?"), &|_| {}).await?;
+//! assert_eq!(response.citations[0].quote, "The pump starts at a pressure of 3 bar.");
+//! # Ok(())
+//! # }
+//! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -24,13 +24,9 @@ fn count(text: &str) -> usize {
 
 fn passages(html: &str) -> usize {
     let parsed = parse_html(html);
-    let document = Document {
-        id: "page.html".to_owned(),
-        url: "https://example.org/page.html".to_owned(),
-        title: parsed.title.unwrap_or_default(),
-        module: "book".to_owned(),
-        sections: parsed.sections,
-    };
+    let title = parsed.title.unwrap_or_default();
+    let document =
+        Document::new("page.html", "https://example.org/page.html", title).with_sections(parsed.sections);
     chunk(&document, 256, &count).len()
 }
 

@@ -40,7 +40,7 @@ use crate::followup::refers_back;
 use crate::generate::{GenerateError, Generator, Meter, Usage};
 use crate::index::{Filter, IndexError, NoSuchPart};
 use crate::library::{Library, Snapshot};
-use crate::query::{InvalidQuestion, MOST_AGENT_HITS, Question};
+use crate::query::{DEFAULT_HITS, InvalidQuestion, MOST_AGENT_HITS, Question};
 use crate::retrieve::{Confidence, Hit, RetrieveError, Retrieved, Retriever};
 use crate::session::{SessionError, SessionStore, ToolRecord, Turn};
 use crate::small_talk::small_talk;
@@ -72,7 +72,8 @@ const RESERVE: Duration = Duration::from_millis(500);
 const RECENT_SEARCHES: usize = 256;
 
 /// A request to the agent.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Ask {
     /// The question.
     pub query: String,
@@ -95,6 +96,65 @@ pub struct Ask {
     pub streamed: bool,
     /// Counts the tokens the model used. Can be read while the turn runs and after it was dropped.
     pub meter: Arc<Meter>,
+}
+
+impl Ask {
+    /// A question about the whole book, without a conversation. The response is not streamed and does not contain
+    /// the passages.
+    pub fn new(query: impl Into<String>) -> Self {
+        Self {
+            query: query.into(),
+            top_k: DEFAULT_HITS,
+            threshold: 0.0,
+            filter: Filter::default(),
+            session_id: None,
+            earlier: Vec::new(),
+            selection: None,
+            include_sources: false,
+            streamed: false,
+            meter: Arc::default(),
+        }
+    }
+
+    /// Retrieves this number of passages, 1–10.
+    pub fn with_top_k(self, top_k: usize) -> Self {
+        Self { top_k, ..self }
+    }
+
+    /// Only uses passages with at least this score, 0–1.
+    pub fn with_threshold(self, threshold: f32) -> Self {
+        Self { threshold, ..self }
+    }
+
+    /// Only uses this part of the book.
+    pub fn with_filter(self, filter: Filter) -> Self {
+        Self { filter, ..self }
+    }
+
+    /// Continues this conversation.
+    pub fn with_session(self, session_id: impl Into<Option<Uuid>>) -> Self {
+        Self { session_id: session_id.into(), ..self }
+    }
+
+    /// Continues a conversation that the client sends itself.
+    pub fn with_earlier(self, earlier: Vec<Turn>) -> Self {
+        Self { earlier, ..self }
+    }
+
+    /// Asks about text the user selected.
+    pub fn with_selection(self, selection: impl Into<Option<Selection>>) -> Self {
+        Self { selection: selection.into(), ..self }
+    }
+
+    /// Whether the response should contain the retrieved passages.
+    pub fn with_sources(self, include_sources: bool) -> Self {
+        Self { include_sources, ..self }
+    }
+
+    /// Whether the answer is streamed.
+    pub fn with_streaming(self, streamed: bool) -> Self {
+        Self { streamed, ..self }
+    }
 }
 
 /// Why a turn failed, sorted by what the client can do about it.

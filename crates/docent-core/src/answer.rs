@@ -12,6 +12,7 @@ use crate::search_response::SourceChunk;
 /// The response to a question.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct AgentResponse {
     /// Id of the turn.
     pub turn_id: Uuid,
@@ -83,6 +84,7 @@ impl AgentResponse {
 /// One sentence of an answer.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Sentence {
     /// The text as Markdown. A list, a table or a code block counts as one sentence.
     pub text: String,
@@ -110,6 +112,7 @@ pub struct Sentence {
 /// A link from a sentence of an answer to the words of the book that support it.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Citation {
     /// Number of the citation, from 1, in order of appearance.
     pub id: usize,
@@ -138,6 +141,7 @@ pub struct Citation {
 /// Timings, token counts and warnings of a response.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Metadata {
     /// Time from the question to the complete answer, in milliseconds.
     pub response_time_ms: f64,
@@ -180,6 +184,7 @@ pub struct Metadata {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum AnswerStatus {
     /// The whole question was answered.
     #[default]
@@ -194,6 +199,7 @@ pub enum AnswerStatus {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Verdict {
     /// The cited passages support the sentence.
     Supported,
@@ -210,6 +216,7 @@ pub enum Verdict {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ResponseKind {
     /// An answer with citations.
     #[default]
@@ -226,6 +233,7 @@ pub enum ResponseKind {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Scope {
     /// The whole book.
     #[default]

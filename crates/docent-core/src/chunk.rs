@@ -16,6 +16,7 @@ use docent_parse::document::{Document, Section};
 
 /// A passage of the book.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Chunk {
     /// Stays the same as long as page, section and text stay the same.
     pub id: Uuid,
@@ -54,6 +55,27 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// A passage at the beginning of a page, without headings.
+    pub fn new(id: Uuid, document_id: impl Into<String>, content: impl Into<String>) -> Self {
+        Self {
+            id,
+            document_id: document_id.into(),
+            index: 0,
+            section: 0,
+            url: String::new(),
+            page_title: String::new(),
+            heading: None,
+            heading_hierarchy: Vec::new(),
+            book_name: String::new(),
+            module_name: String::new(),
+            content: content.into(),
+            token_count: 0,
+            section_kind: SectionKind::default(),
+            continues: false,
+            breaks_off: false,
+        }
+    }
+
     /// The text to embed: the title line, then the passage.
     pub fn embedded_text(&self) -> String {
         format!("{}\n{}", title_line(&self.page_title, &self.heading_hierarchy), self.content)
@@ -150,13 +172,7 @@ mod tests {
     fn page(build: impl FnOnce(&mut SectionBuilder)) -> Document {
         let mut builder = SectionBuilder::default();
         build(&mut builder);
-        Document {
-            id: "a.md".into(),
-            url: "https://x.org/a".into(),
-            title: "Page".into(),
-            module: "m".into(),
-            sections: builder.finish(),
-        }
+        Document::new("a.md", "https://x.org/a", "Page").with_module("m").with_sections(builder.finish())
     }
 
     fn check(document: &Document, limit: usize, expected: &[&str]) {

@@ -16,6 +16,7 @@ mod link;
 /// How citations are rendered in the answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum CitationStyle {
     /// `[Title - Heading](URL)`
     #[default]

@@ -81,6 +81,7 @@ pub struct ToolSpec {
 
 /// One call of the model.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct GenerateRequest {
     /// The conversation, beginning with the system prompt.
     pub messages: Vec<Message>,
@@ -94,8 +95,16 @@ pub struct GenerateRequest {
     pub max_output_tokens: Option<u32>,
 }
 
+impl GenerateRequest {
+    /// A request without tools, with temperature 0 and the model's own limit on the length of the answer.
+    pub fn new(messages: Vec<Message>) -> Self {
+        Self { messages, tools: Vec::new(), must_use_tool: false, temperature: 0.0, max_output_tokens: None }
+    }
+}
+
 /// An event in the stream of the model.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum GenerateEvent {
     /// The next part of the answer.
     Text(String),

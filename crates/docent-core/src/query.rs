@@ -30,6 +30,7 @@ pub struct Question {
 
 /// Why a question is invalid. The messages are shown to users unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum InvalidQuestion {
     /// Empty, or only white space.
     #[error("Query cannot be empty")]

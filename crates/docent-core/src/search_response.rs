@@ -7,6 +7,7 @@ use crate::retrieve::{Confidence, Hit, Retrieved};
 /// A passage that was found.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SourceChunk {
     /// Rank of the passage, from 1.
     pub position: usize,
@@ -82,6 +83,7 @@ fn chapter_id(document_id: &str) -> &str {
 /// The response to a search.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SearchResponse {
     /// The query, without surrounding white space.
     pub query: String,

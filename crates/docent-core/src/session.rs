@@ -17,6 +17,7 @@ use crate::search_response::SourceChunk;
 /// A conversation.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Session {
     /// Id of the conversation.
     pub session_id: Uuid,
@@ -40,6 +41,7 @@ impl Session {
 /// A question with its answer.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Turn {
     /// Id of the turn.
     pub turn_id: Uuid,
@@ -56,6 +58,18 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// A turn without tool calls. `query` is the question as the user asked it.
+    pub fn new(query: impl Into<String>, response: AgentResponse) -> Self {
+        Self {
+            turn_id: response.turn_id,
+            query: query.into(),
+            rewritten_query: response.rewritten_query.clone(),
+            tool_calls: Vec::new(),
+            timestamp: response.timestamp.clone(),
+            response,
+        }
+    }
+
     /// A turn of which only question and answer are known.
     pub fn told(question: &str, answer: &str) -> Self {
         let sentence = Sentence {
@@ -144,6 +158,7 @@ impl Turn {
 /// A tool call of the model.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolRecord {
     /// Name of the tool.
     pub tool_name: String,

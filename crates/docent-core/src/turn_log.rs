@@ -13,6 +13,7 @@ use crate::session::SessionError;
 
 /// A turn in the log; it does not identify the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LoggedTurn {
     /// Id of the turn.
     pub turn_id: Uuid,
@@ -53,11 +54,19 @@ pub struct LoggedTurn {
 
 /// A user's feedback on an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Feedback {
     /// Thumbs up or down.
     pub rating: Rating,
     /// A comment, if the user wrote one.
     pub comment: Option<String>,
+}
+
+impl Feedback {
+    /// A rating, with a comment if the user wrote one.
+    pub fn new(rating: Rating, comment: Option<String>) -> Self {
+        Self { rating, comment }
+    }
 }
 
 /// Thumbs up or down.

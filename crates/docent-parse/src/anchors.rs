@@ -9,6 +9,7 @@ use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCa
 
 /// Whose rules for anchors to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AnchorStyle {
     /// `github-slugger`, as used by Docusaurus and GitHub itself.
     GitHub,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// A parsed page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Document {
     /// Identifies the page across ingests: the path inside its source, or the id in a dataset.
     pub id: String,
@@ -24,8 +25,32 @@ pub struct Document {
     pub sections: Vec<Section>,
 }
 
+impl Document {
+    /// A page without text that belongs to no module.
+    pub fn new(id: impl Into<String>, url: impl Into<String>, title: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            url: url.into(),
+            title: title.into(),
+            module: String::new(),
+            sections: Vec::new(),
+        }
+    }
+
+    /// The same page in this module.
+    pub fn with_module(self, module: impl Into<String>) -> Self {
+        Self { module: module.into(), ..self }
+    }
+
+    /// The same page with these sections.
+    pub fn with_sections(self, sections: Vec<Section>) -> Self {
+        Self { sections, ..self }
+    }
+}
+
 /// The text under one heading.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Section {
     /// The heading of the section; none for text before the first heading.
     pub heading: Option<Heading>,
@@ -37,6 +62,7 @@ pub struct Section {
 
 /// A heading as it appears on the published page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Heading {
     /// Level of the heading, 1–6.
     pub level: u8,
@@ -48,11 +74,19 @@ pub struct Heading {
 
 /// A paragraph, list, table, code block or note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Block {
     /// The kind of block, which decides how it may be cut.
     pub kind: BlockKind,
     /// The text; never empty, without blank lines at the start or end.
     pub text: String,
+}
+
+impl Block {
+    /// A block of this kind.
+    pub fn new(kind: BlockKind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into() }
+    }
 }
 
 /// The kind of a block.
@@ -77,6 +111,7 @@ impl BlockKind {
 
 /// Something that a parser did not understand or skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Warning {
     /// The file or URL the warning is about.
     pub path: String,
@@ -93,6 +128,7 @@ impl Warning {
 
 /// The result of parsing: what was understood, and warnings about the rest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Parsed {
     /// The title found in the text, if any.
     pub title: Option<String>,

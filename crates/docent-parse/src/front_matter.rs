@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 /// The keys that affect the title or the URL of a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
 pub struct FrontMatter {
     /// The page's title.
     pub title: Option<String>,

@@ -12,6 +12,7 @@ use crate::references::Titles;
 
 /// The site generator whose rules turn paths into URLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// Docusaurus: no extensions, no number prefixes, slugs and ids.
     Docusaurus,
@@ -71,6 +72,7 @@ impl std::str::FromStr for Layout {
 
 /// A folder of pages, and how it is published.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Site {
     /// The site generator.
     pub layout: Layout,
@@ -103,6 +105,11 @@ impl Site {
             chapters: HashMap::new(),
             titles: Titles::default(),
         }
+    }
+
+    /// The same site, with pages at the top level in another module.
+    pub fn with_root_module(self, root_module: impl Into<String>) -> Self {
+        Self { root_module: root_module.into(), ..self }
     }
 
     /// The URL of the page for the file at `path`, relative to the folder.

@@ -91,6 +91,7 @@ pub const NO_TEXT: &str = "no text found in the page";
 
 /// A format that Docent can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
     /// `.md`, `.mdx`, `.markdown`
     Markdown,

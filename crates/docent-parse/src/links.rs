@@ -7,6 +7,7 @@ const MOST_LINKS: usize = 100_000;
 
 /// A link and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Link {
     /// The link text.
     pub text: String,

@@ -23,6 +23,7 @@ use crate::document::{BlockKind, Parsed, SectionBuilder};
 
 /// Which site generator publishes the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Flavor {
     /// Docusaurus: MDX, admonitions, no anchor on the title.
     Docusaurus,

@@ -6,6 +6,7 @@ use super::include::Includes;
 
 /// A chapter listed in `SUMMARY.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Chapter {
     /// The title in the table of contents.
     pub title: String,

@@ -9,6 +9,7 @@ use crate::layout::resolve;
 
 /// The titles of the pages of a book and of the labels on them.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Titles {
     /// Keyed by the path of the page without its extension.
     pages: HashMap<String, String>,

@@ -28,8 +28,7 @@ const PAGES: [(&str, Layout); 12] = [
 ];
 
 fn parse(path: &str, layout: Layout, bytes: &[u8]) -> Option<Document> {
-    let site =
-        Site { root_module: "m".to_owned(), ..Site::new(layout, Base::Published("https://x.org".into())) };
+    let site = Site::new(layout, Base::Published("https://x.org".into())).with_root_module("m");
     // Every include returns the page itself: the worst case of a cycle.
     let mut load = |_: &str| Some(String::from_utf8_lossy(bytes).into_owned());
     let (document, warnings) = parse_page(path, bytes, &site, &mut load);

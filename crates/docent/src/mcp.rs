@@ -8,7 +8,6 @@
 
 mod tools;
 mod pages;
-mod lines;
 mod http;
 #[cfg(test)]
 mod tests;
@@ -34,7 +33,6 @@ use tracing::Instrument as _;
 use crate::commands::search::part;
 use crate::compose::{self, Title};
 use crate::exit::{Exit, Failure};
-use lines::Lines;
 use pages::Page;
 use tools::{AskBook, ReadPage, SearchBook};
 
@@ -101,8 +99,7 @@ impl Answers for Agent {
 
 /// Serves on stdin and stdout until the client disconnects.
 pub async fn stdio(service: Service) -> anyhow::Result<()> {
-    let (input, output) = rmcp::transport::stdio();
-    match Server(service).serve(Lines::new(input, output)).await {
+    match Server(service).serve(rmcp::transport::stdio()).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(Into::into),
         // A client that disconnects before `initialize` is not an error.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
@@ -114,9 +111,9 @@ pub async fn stdio(service: Service) -> anyhow::Result<()> {
 struct Server(Service);
 
 impl ServerHandler for Server {
-    fn get_info(&self) -> ServerInfo {
+    fn get_info(&self) -> ServerConfig {
         let able = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
-        ServerInfo::new(able)
+        ServerConfig::new(able)
             .with_server_info(
                 Implementation::new("docent", env!("CARGO_PKG_VERSION")).with_title(self.0.title.last()),
             )
@@ -143,7 +140,7 @@ impl ServerHandler for Server {
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, ErrorData> {
+    ) -> Result<CallToolResponse, ErrorData> {
         let client = Client::of(&context);
         // The SDK runs calls in tasks of its own, outside the span of their request.
         let span = extension::<tracing::Span>(&context).unwrap_or_else(tracing::Span::current);
@@ -157,7 +154,9 @@ impl ServerHandler for Server {
             }
         };
         let result = ended.unwrap_or_else(|_| Err(Failure::new(Exit::Failed, "Internal error")));
-        Ok(result.unwrap_or_else(|failure| CallToolResult::error(vec![Content::text(in_words(&failure))])))
+        let result = result
+            .unwrap_or_else(|failure| CallToolResult::error(vec![ContentBlock::text(in_words(&failure))]));
+        Ok(result.into())
     }
 
     async fn list_resources(
@@ -178,14 +177,10 @@ impl ServerHandler for Server {
             },
         };
         let listed = &outline[begin..outline.len().min(begin + LISTED)];
-        Ok(ListResourcesResult {
-            resources: listed.iter().map(pages::resource).collect(),
-            next_cursor: listed
-                .last()
-                .filter(|_| begin + LISTED < outline.len())
-                .map(|page| page.document_id.clone()),
-            meta: None,
-        })
+        let mut result = ListResourcesResult::with_all_items(listed.iter().map(pages::resource).collect());
+        result.next_cursor =
+            listed.last().filter(|_| begin + LISTED < outline.len()).map(|page| page.document_id.clone());
+        Ok(result)
     }
 
     async fn list_resource_templates(
@@ -200,11 +195,11 @@ impl ServerHandler for Server {
         &self,
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResult, ErrorData> {
+    ) -> Result<ReadResourceResponse, ErrorData> {
         let _permit = self.0.answers.lookup(&Client::of(&context).0).await.map_err(protocol_error)?;
         let page = self.0.page(&request.uri).await.map_err(protocol_error)?;
         let contents = ResourceContents::text(page.content, request.uri).with_mime_type(pages::MARKDOWN);
-        Ok(ReadResourceResult::new(vec![contents]))
+        Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
     async fn list_prompts(
@@ -226,7 +221,7 @@ impl ServerHandler for Server {
         &self,
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResult, ErrorData> {
+    ) -> Result<GetPromptResponse, ErrorData> {
         if request.name != PROMPT {
             return Err(ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None));
         }
@@ -242,7 +237,7 @@ impl ServerHandler for Server {
             self.0.title.last(),
             question.trim()
         );
-        Ok(GetPromptResult::new(vec![PromptMessage::new_text(PromptMessageRole::User, text)]))
+        Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
     }
 }
 
@@ -280,13 +275,10 @@ impl Service {
 
     async fn ask(&self, asked: AskBook) -> Result<CallToolResult, Failure> {
         let filter = filter(&self.book().await?, asked.book, asked.module).await?;
-        let ask = Ask {
-            query: asked.question,
-            top_k: asked.top_k.unwrap_or(DEFAULT_HITS),
-            filter,
-            include_sources: true,
-            ..Ask::default()
-        };
+        let ask = Ask::new(asked.question)
+            .with_top_k(asked.top_k.unwrap_or(DEFAULT_HITS))
+            .with_filter(filter)
+            .with_sources(true);
         let response = self.answers.answer(ask).await?;
         result(answer(&response), &response)
     }
@@ -322,7 +314,7 @@ async fn filter(book: &Retriever, name: Option<String>, module: Option<String>) 
 /// A tool result, as text for models and as an object for programs.
 fn result(words: String, object: &impl Serialize) -> Result<CallToolResult, Failure> {
     let mut result = CallToolResult::structured(serde_json::to_value(object).map_err(internal)?);
-    result.content = vec![Content::text(words)];
+    result.content = vec![ContentBlock::text(words)];
     Ok(result)
 }
 

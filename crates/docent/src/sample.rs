@@ -73,10 +73,8 @@ fn cut(document: &Document, counter: &dyn Embedder) -> Vec<Chunk> {
 
 /// The book's pages, in order.
 fn documents() -> Vec<Document> {
-    let site = Site {
-        root_module: "intro".to_owned(),
-        ..Site::new(Layout::Docusaurus, Base::Local("sample-book".to_owned()))
-    };
+    let base = Base::Local("sample-book".to_owned());
+    let site = Site::new(Layout::Docusaurus, base).with_root_module("intro");
     let mut files: Vec<_> = files(&BOOK);
     files.sort_by_key(|(path, _)| *path);
     files.iter().filter_map(|(path, bytes)| parse_page(path, bytes, &site, &mut |_| None).0).collect()

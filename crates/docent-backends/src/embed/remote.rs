@@ -24,6 +24,7 @@ const A_WORD: &str = "width";
 
 /// Which model to use, its address, and timeouts.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RemoteEmbedderSettings {
     /// The protocol of the API.
     pub protocol: Protocol,

@@ -27,6 +27,7 @@ use crate::resilience::{self, Breaker, BreakerState, Policy};
 
 /// Which model to use, its address, and timeouts.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RemoteSettings {
     /// The name of the provider, such as `openai`, `anthropic`, `gemini`, `cohere`, `ollama`, `vllm`. If not
     /// set: OpenAI's protocol if there is a `base_url`, otherwise the provider that the model's name

@@ -36,16 +36,11 @@ async fn scripted(script: Vec<Reply>) -> (ScriptedModel, RemoteGenerator) {
 }
 
 fn question() -> GenerateRequest {
-    GenerateRequest {
-        messages: vec![
-            Message::text(Role::System, "Answer briefly."),
-            Message::text(Role::User, "What is a node?"),
-        ],
-        tools: Vec::new(),
-        must_use_tool: false,
-        temperature: 0.1,
-        max_output_tokens: None,
-    }
+    let messages =
+        vec![Message::text(Role::System, "Answer briefly."), Message::text(Role::User, "What is a node?")];
+    let mut request = GenerateRequest::new(messages);
+    request.temperature = 0.1;
+    request
 }
 
 fn search_tool() -> ToolSpec {
@@ -71,6 +66,7 @@ async fn drain(mut stream: EventStream) -> (String, Vec<ToolCall>, Result<Usage,
                 continue;
             }
             Ok(GenerateEvent::Done(usage)) => Ok(usage),
+            Ok(event) => panic!("unexpected event: {event:?}"),
             Err(error) => Err(error),
         };
         assert!(stream.next().await.is_none(), "there was an event after the end");
@@ -199,7 +195,8 @@ async fn the_request_is_what_openai_expects() {
 #[tokio::test]
 async fn a_request_without_tools_has_no_tool_choice() {
     let (model, generator) = scripted(vec![Reply::Echo]).await;
-    let request = GenerateRequest { must_use_tool: true, ..question() };
+    let mut request = question();
+    request.must_use_tool = true;
     let (text, ..) = drain(generator.generate(&request).await.unwrap()).await;
     assert_eq!(text, "You asked: What is a node?");
     let body = &model.requests()[0].body;

@@ -140,6 +140,7 @@ pub fn labels(modules: &Modules, books: &BTreeMap<String, Modules>) -> Labels {
 
 /// A source as it was configured, so that `docent ingest` without arguments can read it again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SourceRecord {
     /// The name of the book, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,6 +167,7 @@ impl SourceRecord {
 
 /// Options for crawling a site.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SiteOptions {
     /// Only crawl pages that match one of these globs; all pages if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

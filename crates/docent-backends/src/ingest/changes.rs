@@ -11,6 +11,7 @@ use crate::index::contents::PageRecord;
 
 /// How many pages or sections were added, changed, removed and unchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Changes {
     /// New in this generation.
     pub added: usize,
@@ -24,6 +25,7 @@ pub struct Changes {
 
 /// A page that differs between two generations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct PageChange {
     /// The page's id.
     pub page: String,

@@ -18,6 +18,7 @@ pub const MOST_PASSAGES: usize = 1000;
 
 /// Which model to use, its address, and timeouts.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CohereRerankerSettings {
     /// The model's name.
     pub model: String,

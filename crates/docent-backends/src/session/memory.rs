@@ -200,7 +200,7 @@ impl TurnLog for MemorySessions {
         let turn = turn.ok_or(SessionError::NotFound(turn_id))?;
         let before = turn.feedback.take().and_then(|feedback| feedback.comment);
         let comment = feedback.comment.clone().or(before);
-        turn.feedback = Some(Feedback { rating: feedback.rating, comment });
+        turn.feedback = Some(Feedback::new(feedback.rating, comment));
         Ok(())
     }
 

@@ -70,6 +70,7 @@ pub struct SqlSessions {
 
 /// Information about a store, obtained without changing it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Examination {
     /// The database and its version.
     pub server: String,
@@ -440,13 +441,11 @@ const SET_RETENTION: &str = "
 
 fn session(row: &Row) -> sqlx::Result<Session> {
     let turn_count = row.number("turn_count")?;
-    Ok(Session {
-        session_id: row.id("session_id")?,
-        title: row.maybe("title")?,
-        started_at: row.text("started_at")?,
-        updated_at: row.text("updated_at")?,
-        turn_count: turn_count.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-    })
+    let mut session = Session::new(row.id("session_id")?, row.text("started_at")?);
+    session.title = row.maybe("title")?;
+    session.updated_at = row.text("updated_at")?;
+    session.turn_count = turn_count.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+    Ok(session)
 }
 
 /// SQL has only signed numbers.

@@ -71,12 +71,9 @@ fn document(record: Record) -> (Document, Vec<Warning>) {
     let flavor = if record.id.ends_with(".mdx") { Flavor::Docusaurus } else { Flavor::Plain };
     let (front, parsed) = parse(format.unwrap_or(Format::Text), &record.text, flavor, &mut |_| None);
     let title = Some(record.title.trim().to_owned()).filter(|title| !title.is_empty());
-    let document = Document {
-        url: record.url.unwrap_or_else(|| record.id.clone()),
-        title: title.or(front.title).or(parsed.title).unwrap_or_default(),
-        module: record.id.split_once('/').map_or("corpus", |(first, _)| first).to_owned(),
-        sections: parsed.sections,
-        id: record.id,
-    };
+    let url = record.url.unwrap_or_else(|| record.id.clone());
+    let title = title.or(front.title).or(parsed.title).unwrap_or_default();
+    let module = record.id.split_once('/').map_or("corpus", |(first, _)| first);
+    let document = Document::new(&record.id, url, title).with_module(module).with_sections(parsed.sections);
     (document, Vec::new())
 }

@@ -59,18 +59,11 @@ pub(super) fn read_shown_as(
         Ok(below) => shown.join(below),
         Err(_) => shown.parent().unwrap_or(shown).to_owned(),
     };
-    let site = Site {
-        layout,
-        base: match source.base_url.clone().or_else(|| generator::base_url(layout, &root)) {
-            Some(url) => Base::Published(url),
-            None => {
-                Base::Local(format!("file://{}", encode_path(&shown.to_string_lossy().replace('\\', "/"))))
-            }
-        },
-        root_module: module_name(&shown),
-        chapters: HashMap::new(),
-        titles: Default::default(),
+    let base = match source.base_url.clone().or_else(|| generator::base_url(layout, &root)) {
+        Some(url) => Base::Published(url),
+        None => Base::Local(format!("file://{}", encode_path(&shown.to_string_lossy().replace('\\', "/")))),
     };
+    let site = Site::new(layout, base).with_root_module(module_name(&shown));
     let project = project(path, &root);
     let (site, pages) = choose(site, &root, &project, files, &mut read);
     let parse = |page: &String| {

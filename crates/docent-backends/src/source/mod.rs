@@ -30,6 +30,7 @@ pub struct Reading {
 
 /// What was read from a source.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Read {
     /// Its pages, in reading order.
     pub documents: Vec<Document>,

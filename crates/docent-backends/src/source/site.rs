@@ -36,6 +36,7 @@ pub use limits::Limits;
 
 /// How many pages of a site were fetched, unchanged or skipped.
 #[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
 pub struct SiteReport {
     /// The start page.
     pub address: String,
@@ -55,6 +56,7 @@ pub struct SiteReport {
 
 /// Pages skipped for one reason.
 #[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
 pub struct Skipped {
     /// How many.
     pub count: usize,

@@ -12,6 +12,7 @@ use crate::search_response::SourceChunk;
 /// The state of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum State {
     /// The question was received.
     Received,
@@ -58,6 +59,7 @@ impl State {
 
 /// One event of a turn.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum TurnEvent {
     /// The turn entered a new state.
     State(State),

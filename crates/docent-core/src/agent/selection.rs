@@ -23,6 +23,7 @@ use crate::search_response::SourceChunk;
 /// Text the user selected on a page.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Selection {
     /// The selected text.
     pub text: String,
@@ -48,6 +49,11 @@ pub struct Selected {
 }
 
 impl Selection {
+    /// Text selected on the page with this URL, if it is known.
+    pub fn new(text: impl Into<String>, url: Option<String>) -> Self {
+        Self { text: text.into(), url }
+    }
+
     /// The question, followed by the selected text.
     pub fn about(&self, question: &str) -> String {
         let words: String = self.text.trim().chars().take(SEARCHED).collect();

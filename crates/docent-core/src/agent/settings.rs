@@ -9,6 +9,7 @@ use crate::cite::CitationStyle;
 /// What to do with sentences that the passages do not support.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Verify {
     /// Keep and mark them.
     #[default]
@@ -22,6 +23,7 @@ pub enum Verify {
 /// How the model gets passages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum RetrievalMode {
     /// The first call contains them.
     #[default]
@@ -33,6 +35,7 @@ pub enum RetrievalMode {
 /// How follow-up questions are rewritten.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Rewrite {
     /// By the model if there is one, else by rule.
     #[default]
@@ -43,6 +46,7 @@ pub enum Rewrite {
 
 /// Settings of the agent.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Settings {
     /// Maximum number of earlier messages the model sees; a turn has two, and an odd number is rounded up.
     pub max_history: usize,

@@ -92,7 +92,7 @@ fn book() -> MemoryIndex {
 }
 
 async fn ask(agent: &Agent, query: &str) -> AgentResponse {
-    let ask = Ask { query: query.to_owned(), top_k: 5, include_sources: true, ..Ask::default() };
+    let ask = Ask::new(query).with_sources(true);
     agent.ask(&ask, &|_| {}).await.unwrap()
 }
 
@@ -241,12 +241,7 @@ async fn a_sentence_can_cite_two_passages() {
 
 #[tokio::test]
 async fn an_unknown_module_is_an_error() {
-    let ask = Ask {
-        query: "node".into(),
-        top_k: 5,
-        filter: Filter::of_module(Some("kitchen".into())),
-        ..Ask::default()
-    };
+    let ask = Ask::new("node").with_filter(Filter::of_module(Some("kitchen".into())));
     let error = agent(None, Settings::default()).ask(&ask, &|_| {}).await.unwrap_err();
     assert_eq!(error.to_string(), "there is no module `kitchen` in this book");
 }
@@ -296,14 +291,10 @@ async fn a_selection_stays_within_the_filter() {
     });
     let retriever = retriever(Arc::new(MemoryIndex::new(chunks.to_vec())), None);
     let agent = Agent::builder(retriever, Arc::new(StoppedClock)).build();
-    let question = Ask {
-        query: "What may publish?".into(),
-        top_k: 5,
-        include_sources: true,
-        filter: Filter { module: Some("topics".into()), ..Filter::default() },
-        selection: Some(Selection { text: "A node may publish at 50 Hz.".into(), url: None }),
-        ..Ask::default()
-    };
+    let question = Ask::new("What may publish?")
+        .with_sources(true)
+        .with_filter(Filter { module: Some("topics".into()), ..Filter::default() })
+        .with_selection(Selection::new("A node may publish at 50 Hz.", None));
     let response = agent.ask(&question, &|_| {}).await.unwrap();
     let modules: Vec<&str> =
         response.sources.as_ref().unwrap().iter().map(|source| source.module_name.as_str()).collect();
@@ -313,20 +304,14 @@ async fn a_selection_stays_within_the_filter() {
 #[tokio::test]
 async fn a_selected_passage_comes_first_and_sets_the_scope() {
     let agent = agent(None, Settings::default());
-    let selection = Selection { text: "publish at 50 Hz".into(), url: Some("https://x.org/nodes".into()) };
-    let question = Ask {
-        query: "What does this mean?".into(),
-        top_k: 5,
-        selection: Some(selection),
-        include_sources: true,
-        ..Ask::default()
-    };
+    let selection = Selection::new("publish at 50 Hz", Some("https://x.org/nodes".into()));
+    let question = Ask::new("What does this mean?").with_sources(true).with_selection(selection);
     let response = agent.ask(&question, &|_| {}).await.unwrap();
     check(&response);
     assert_eq!(response.sources.as_ref().unwrap()[0].page_title, "nodes");
     assert_eq!(response.scope, crate::answer::Scope::Selection);
-    let foreign = Selection { text: "words of another book".into(), url: None };
-    let response = agent.ask(&Ask { selection: Some(foreign), ..question }, &|_| {}).await.unwrap();
+    let foreign = Selection::new("words of another book", None);
+    let response = agent.ask(&question.with_selection(foreign), &|_| {}).await.unwrap();
     assert_eq!(response.scope, crate::answer::Scope::Book);
 }
 

@@ -126,11 +126,11 @@ impl Filler<'_> {
         let last = sentences(text).last().map_or(0, |span| span.start);
         let (before, last) = text.split_at(last);
         if !before.trim().is_empty() && lead.tokens > self.room / 4 {
-            let block = Block { kind: lead.block.kind, text: before.trim_end().to_owned() };
+            let block = Block::new(lead.block.kind, before.trim_end());
             let tokens = (self.count)(&block.text);
             self.add_run(&[Piece { block: &block, tokens, tie: Tie::Loose }]);
             self.start_passage();
-            let block = Block { kind: lead.block.kind, text: last.to_owned() };
+            let block = Block::new(lead.block.kind, last);
             self.add_parts(&block, self.room, false);
         } else {
             self.start_passage();
@@ -301,11 +301,11 @@ mod tests {
     }
 
     fn text(text: &str) -> Block {
-        Block { kind: BlockKind::Text, text: text.to_owned() }
+        Block::new(BlockKind::Text, text)
     }
 
     fn code(lines: usize) -> Block {
-        Block { kind: BlockKind::Code, text: format!("```sh\n{}```", "run it now\n".repeat(lines)) }
+        Block::new(BlockKind::Code, format!("```sh\n{}```", "run it now\n".repeat(lines)))
     }
 
     fn check(blocks: &[Block], room: usize, expected: &[&str]) {

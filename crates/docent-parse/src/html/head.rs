@@ -9,6 +9,7 @@ const MOST_LINKS: usize = 10_000;
 
 /// What a page tells programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Head {
     /// The canonical address.
     pub canonical: Option<String>,

@@ -26,16 +26,13 @@ pub async fn run(settings: &Settings, arguments: Ask, output: &Output) -> Result
         None => (None, None),
     };
     let agent = compose::agent(&book, settings, store)?;
-    let question = Question {
-        query: cli::typed(&arguments.question, &arguments.words),
-        top_k: arguments.top_k.unwrap_or(settings.retrieval.top_k.min(10)),
-        threshold: settings.retrieval.threshold,
-        filter,
-        session_id,
-        include_sources: true,
-        streamed: !output.json && !arguments.no_stream,
-        ..Question::default()
-    };
+    let question = Question::new(cli::typed(&arguments.question, &arguments.words))
+        .with_top_k(arguments.top_k.unwrap_or(settings.retrieval.top_k.min(10)))
+        .with_threshold(settings.retrieval.threshold)
+        .with_filter(filter)
+        .with_session(session_id)
+        .with_sources(true)
+        .with_streaming(!output.json && !arguments.no_stream);
     let printer = Printer::new(*output, question.streamed);
     let response = agent.ask(&question, &|event| printer.hear(&event)).await.map_err(compose::ask_failure)?;
     if output.json {

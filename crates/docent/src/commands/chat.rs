@@ -107,16 +107,13 @@ struct Talk {
 impl Talk {
     /// Asks a question and prints the answer as it arrives; Ctrl-C stops it.
     async fn ask(&mut self, query: &str) {
-        let question = Ask {
-            query: query.to_owned(),
-            top_k: self.top_k,
-            threshold: self.threshold,
-            filter: self.filter.clone(),
-            session_id: Some(self.session),
-            include_sources: true,
-            streamed: true,
-            ..Ask::default()
-        };
+        let question = Ask::new(query)
+            .with_top_k(self.top_k)
+            .with_threshold(self.threshold)
+            .with_filter(self.filter.clone())
+            .with_session(self.session)
+            .with_sources(true)
+            .with_streaming(true);
         let printer = Printer::new(self.output, true);
         let listener = |event: TurnEvent| printer.hear(&event);
         match self.interrupts.or_interrupted(self.agent.ask(&question, &listener)).await {

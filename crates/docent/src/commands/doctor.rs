@@ -196,13 +196,8 @@ async fn model(settings: &Settings) -> Finding {
         Ok(None) => return Finding::good("model", "none configured; answers quote the book"),
         Err(failure) => return Finding::bad("model", failure),
     };
-    let request = GenerateRequest {
-        messages: vec![Message::text(Role::User, "Reply with the word ok.")],
-        tools: Vec::new(),
-        must_use_tool: false,
-        temperature: 0.0,
-        max_output_tokens: Some(16),
-    };
+    let mut request = GenerateRequest::new(vec![Message::text(Role::User, "Reply with the word ok.")]);
+    request.max_output_tokens = Some(16);
     let start = Instant::now();
     let answered = async {
         let mut events = generator.generate(&request).await?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use docent_backends::clock::SystemClock;
-use docent_core::agent::{self, Agent};
+use docent_core::agent::Agent;
 use docent_core::retrieve::{self, Retriever};
 
 use crate::cli::Eval;
@@ -181,13 +181,13 @@ async fn rank(
 
 /// An agent for the book, as configured.
 fn agent(settings: &Settings, book: &EvalBook, retriever: Retriever) -> Result<Agent, Failure> {
+    let mut uncached = settings.agent.settings();
+    // Cached answers would distort the measured times.
+    uncached.cached_answers = 0;
     Ok(Agent::builder(retriever, Arc::new(SystemClock))
         .generator(compose::generator(settings)?)
         .meaning(book.meaning.clone())
-        .settings(
-            // Cached answers would distort the measured times.
-            agent::Settings { cached_answers: 0, ..settings.agent.settings() },
-        )
+        .settings(uncached)
         .build())
 }
 

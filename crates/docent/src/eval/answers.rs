@@ -108,7 +108,7 @@ impl Asked {
 
     fn ask(&self, top_k: usize) -> Ask {
         let query: String = self.question.trim().chars().take(LONGEST_QUESTION).collect();
-        Ask { query, top_k, include_sources: true, ..Ask::default() }
+        Ask::new(query).with_top_k(top_k).with_sources(true)
     }
 
     fn golds(&self) -> impl Iterator<Item = &String> {

@@ -112,14 +112,7 @@ pub async fn ask(
         let mut earlier = Vec::new();
         if let Some(before) = &question.before {
             let response = put(agent, before, top_k, Vec::new()).await?;
-            earlier.push(Turn {
-                turn_id: response.turn_id,
-                query: before.clone(),
-                rewritten_query: None,
-                tool_calls: Vec::new(),
-                timestamp: response.timestamp.clone(),
-                response,
-            });
+            earlier.push(Turn::new(before, response));
         }
         let response = put(agent, &question.question, top_k, earlier).await?;
         if let Some(folder) = answers {
@@ -133,7 +126,7 @@ pub async fn ask(
 
 async fn put(agent: &Agent, text: &str, top_k: usize, earlier: Vec<Turn>) -> Result<AgentResponse, Failure> {
     let query: String = text.trim().chars().take(LONGEST_QUESTION).collect();
-    let ask = Ask { query, top_k, earlier, include_sources: true, ..Ask::default() };
+    let ask = Ask::new(query).with_top_k(top_k).with_earlier(earlier).with_sources(true);
     agent.ask(&ask, &|_| {}).await.map_err(compose::ask_failure)
 }
 

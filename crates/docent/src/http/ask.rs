@@ -112,17 +112,14 @@ pub async fn ask(
         owner::must_own(&server, &headers, Rights::Read, id).await?;
     }
     let with_html = request.html.unwrap_or(false);
-    let ask = Ask {
-        query: request.query,
-        top_k: request.top_k.unwrap_or(server.top_k),
-        threshold: server.threshold,
-        filter: Filter { book: request.book, module: request.module },
-        session_id: request.session_id,
-        selection: request.selection.filter(|selection| !selection.text.trim().is_empty()),
-        include_sources: request.include_sources.unwrap_or(true),
-        streamed,
-        ..Ask::default()
-    };
+    let ask = Ask::new(request.query)
+        .with_top_k(request.top_k.unwrap_or(server.top_k))
+        .with_threshold(server.threshold)
+        .with_filter(Filter { book: request.book, module: request.module })
+        .with_session(request.session_id)
+        .with_selection(request.selection.filter(|selection| !selection.text.trim().is_empty()))
+        .with_sources(request.include_sources.unwrap_or(true))
+        .with_streaming(streamed);
     let permit = server.access.turn_permit().await?;
     if !streamed {
         let mut response = turn(&server, permit, ask, |_| {}).await?;
@@ -188,7 +185,7 @@ impl Told {
                 self.transcript = Transcript::default();
                 wire("restart", &Wire::Restart {})
             }
-            Heard::Event(TurnEvent::ModelFailed(_)) => return Vec::new(),
+            Heard::Event(_) => return Vec::new(),
             Heard::Ended(Ok(response)) => return self.end(*response),
             Heard::Ended(Err(body)) => wire("error", &Wire::Error(&body)),
         };

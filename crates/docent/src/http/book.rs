@@ -58,7 +58,7 @@ pub async fn feedback(
         let message = format!("A comment may have at most {LONGEST_COMMENT} characters");
         return Err(ApiError::new(Code::Validation, message));
     }
-    let feedback = Feedback { rating: request.rating, comment };
+    let feedback = Feedback::new(request.rating, comment);
     match server.log_writer.rate(request.turn_id, &feedback).await {
         Err(SessionError::NotFound(id)) => {
             Err(ApiError::new(Code::NotFound, format!("There is no answer with the turn_id {id}")))

@@ -221,7 +221,7 @@ struct Turns(Arc<Server>);
 impl mcp::Answers for Turns {
     async fn answer(&self, ask: Ask) -> Result<AgentResponse, Failure> {
         let permit = self.0.access.turn_permit().await.map_err(in_words)?;
-        let ask = Ask { threshold: self.0.threshold, ..ask };
+        let ask = ask.with_threshold(self.0.threshold);
         turn::turn(&self.0, permit, ask, |_| {}).await.map_err(in_words)
     }
 

@@ -170,8 +170,11 @@ pub async fn completions(
     let streamed = request.stream.unwrap_or(false);
     let include_usage = request.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
     let (query, earlier) = conversation(&request.messages)?;
-    let ask =
-        Ask { query, top_k: server.top_k, threshold: server.threshold, earlier, streamed, ..Ask::default() };
+    let ask = Ask::new(query)
+        .with_top_k(server.top_k)
+        .with_threshold(server.threshold)
+        .with_earlier(earlier)
+        .with_streaming(streamed);
     let permit = server.access.turn_permit().await?;
     let id = format!("chatcmpl-{}", uuid::Uuid::new_v4().simple());
     if !streamed {

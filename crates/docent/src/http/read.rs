@@ -73,7 +73,9 @@ impl Readable {
     fn make(&self, chunk: &Chunk) -> Arc<Chunk> {
         let anchor = chunk.url.split_once('#').map(|(_, anchor)| format!("#{anchor}")).unwrap_or_default();
         let page = utf8_percent_encode(&chunk.document_id, IN_PATH);
-        Arc::new(Chunk { url: format!("{}/read/{page}{anchor}", self.base), ..chunk.clone() })
+        let mut here = chunk.clone();
+        here.url = format!("{}/read/{page}{anchor}", self.base);
+        Arc::new(here)
     }
 }
 

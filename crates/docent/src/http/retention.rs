@@ -58,8 +58,8 @@ mod tests {
     async fn a_clock_that_jumps_ahead_does_not_delete_everything_at_once() {
         let store = MemorySessions::default();
         let id = store.create().await.unwrap().session_id;
-        let logged =
-            LoggedTurn { at: now_rfc3339(), ..LoggedTurn::new(&turn("What is a node?").response, &[]) };
+        let mut logged = LoggedTurn::new(&turn("What is a node?").response, &[]);
+        logged.at = now_rfc3339();
         store.record(&[logged]).await.unwrap();
         let kept = async || (store.get(id).await.is_ok(), store.since("").await.unwrap().len());
         for _ in 0..4 {

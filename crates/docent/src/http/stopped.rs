@@ -57,10 +57,10 @@ impl Unfinished {
             }
             Heard::Event(TurnEvent::State(
                 State::Received | State::Validating | State::Retrieving | State::Generating,
-            ))
-            | Heard::Event(TurnEvent::ModelFailed(_)) => {}
+            )) => {}
             // From here on, the turn has failed or the agent has stored it.
             Heard::Event(TurnEvent::State(_)) | Heard::Ended(_) => self.session = None,
+            Heard::Event(_) => {}
         }
     }
 }

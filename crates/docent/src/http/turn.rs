@@ -32,7 +32,7 @@ pub async fn turn(
     let mut guard = TurnGuard::open(server.clone(), &ask, permit);
     // The turn log always needs the passages.
     let wanted = ask.include_sources;
-    let ask = Ask { include_sources: true, ..ask };
+    let ask = ask.with_sources(true);
     let listener = |event: TurnEvent| {
         match &event {
             TurnEvent::State(state) => tracing::debug!(state = state.name(), "turn"),

@@ -1,8 +1,10 @@
 //! The streamable HTTP transport, with sessions.
 //!
+//! Clients of protocol 2026-07-28 and later have no sessions: each of their requests stands alone. Older clients begin
+//! a session with `initialize`.
+//!
 //! Invariant: only `initialize` opens a session, and the number of open sessions is limited, in total and per
-//! client. The SDK (rmcp 1.8) opens a session for any request without a session id, and never closes those it
-//! rejects.
+//! client.
 
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
@@ -14,11 +16,10 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Json, Response};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
+use axum::response::{IntoResponse, Response};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-
 use tokio::sync::Mutex;
 
 use super::{Client, Server, Service};
@@ -124,14 +125,13 @@ async fn enter(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
     let Ok(body) = to_bytes(body, LONGEST_MESSAGE).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
-    let begins = parts.method == Method::POST && !parts.headers.contains_key(SESSION_HEADER);
     let client = parts.extensions.get::<Client>().cloned().unwrap_or_default();
+    let begins = !parts.headers.contains_key(SESSION_HEADER) && is_initialize(&body);
     if begins {
-        if let Err(refusal) = gate.open(&client, &body).await {
+        if let Err(refusal) = gate.check_sessions(&client).await {
             return refusal;
         }
-        // The body of `initialize` names the version. The SDK would reject a different header only after
-        // opening the session.
+        // The body names the version; the SDK would reject a different one in the header.
         parts.headers.remove(VERSION_HEADER);
     }
     let leaves = parts.method == Method::DELETE;
@@ -146,20 +146,15 @@ async fn enter(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
     response
 }
 
-impl Gate {
-    /// Checks whether this message may open a session.
-    async fn open(&self, client: &Client, body: &[u8]) -> Result<(), Response> {
-        let id = match serde_json::from_slice(body) {
-            Ok(ClientJsonRpcMessage::Request(request)) => match request.request {
-                ClientRequest::InitializeRequest(_) => return self.check_sessions(client).await,
-                _ => Some(request.id),
-            },
-            _ => None,
-        };
-        let error = ErrorData::invalid_request("a session must begin with `initialize`", None);
-        Err((StatusCode::BAD_REQUEST, Json(ServerJsonRpcMessage::error(error, id))).into_response())
-    }
+fn is_initialize(body: &[u8]) -> bool {
+    matches!(
+        serde_json::from_slice(body),
+        Ok(ClientJsonRpcMessage::Request(request))
+            if matches!(request.request, ClientRequest::InitializeRequest(_))
+    )
+}
 
+impl Gate {
     /// Checks whether this client may open another session.
     async fn check_sessions(&self, client: &Client) -> Result<(), Response> {
         let open = self.sessions.sessions.read().await;

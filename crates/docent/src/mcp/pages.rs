@@ -8,7 +8,7 @@ use std::sync::Arc;
 use docent_core::chunk::Chunk;
 use docent_core::index::PageOutline;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use rmcp::model::{AnnotateAble, RawResource, RawResourceTemplate, Resource, ResourceTemplate};
+use rmcp::model::{Resource, ResourceTemplate};
 use rmcp::schemars::{self, JsonSchema};
 use serde::Serialize;
 
@@ -78,20 +78,18 @@ impl Page {
 
 /// A page as an entry in the list of resources.
 pub fn resource(page: &PageOutline) -> Resource {
-    RawResource::new(uri(page), &page.title)
+    Resource::new(uri(page), &page.title)
         .with_title(&page.title)
         .with_description(&page.module_name)
         .with_mime_type(MARKDOWN)
-        .no_annotation()
 }
 
 /// The template for the URI of a page.
 pub fn template() -> ResourceTemplate {
-    RawResourceTemplate::new(format!("{SCHEME}{{document_id}}"), "page")
+    ResourceTemplate::new(format!("{SCHEME}{{document_id}}"), "page")
         .with_title("A page of the book")
         .with_description("A whole page as Markdown, by the document_id of a passage")
         .with_mime_type(MARKDOWN)
-        .no_annotation()
 }
 
 /// The page with this id or URL. If there is none, the error names the nearest.

@@ -14,8 +14,7 @@ use rmcp::RoleClient;
 use rmcp::service::{PeerRequestOptions, RunningService};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::sync::watch;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
 use tower::ServiceExt as _;
 
 use super::*;
@@ -54,10 +53,8 @@ fn service(embedder: Option<Arc<dyn Embedder>>) -> Service {
 
 async fn client(service: Service) -> RunningService<RoleClient, ()> {
     let (ours, theirs) = tokio::io::duplex(4096);
-    let (input, output) = tokio::io::split(theirs);
-    tokio::spawn(
-        async move { Server(service).serve(Lines::new(input, output)).await.unwrap().waiting().await },
-    );
+    let pipe = tokio::io::split(theirs);
+    tokio::spawn(async move { Server(service).serve(pipe).await.unwrap().waiting().await });
     ().serve(ours).await.unwrap()
 }
 
@@ -86,10 +83,8 @@ fn words(result: &CallToolResult) -> String {
 async fn the_server_introduces_itself() {
     let client = client(service(None)).await;
     let info = client.peer_info().unwrap();
-    assert_eq!(
-        (info.server_info.name.as_str(), info.server_info.title.as_deref()),
-        ("docent", Some("Robots"))
-    );
+    let server = info.server_info.as_ref().unwrap();
+    assert_eq!((server.name.as_str(), server.title.as_deref()), ("docent", Some("Robots")));
     assert!(info.instructions.as_ref().unwrap().contains("“Robots” from the book alone"));
 }
 
@@ -272,7 +267,7 @@ async fn the_prompt_names_the_tool_and_the_question() {
     let arguments = json!({"question": "What is a node?"}).as_object().unwrap().clone();
     let prompt =
         client.get_prompt(GetPromptRequestParams::new("ask").with_arguments(arguments)).await.unwrap();
-    let PromptMessageContent::Text { text } = &prompt.messages[0].content else { panic!() };
+    let text = &prompt.messages[0].content.as_text().unwrap().text;
     assert!(text.contains("ask_book") && text.ends_with("What is a node?"), "{text}");
     assert!(client.get_prompt(GetPromptRequestParams::new("ask")).await.is_err());
 }
@@ -364,35 +359,53 @@ async fn a_cancelled_call_is_dropped() {
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}"#;
 
-#[tokio::test]
-async fn requests_before_initialize_and_invalid_lines_get_error_responses() {
-    let (ours, theirs) = tokio::io::duplex(64);
-    let (input, output) = tokio::io::split(theirs);
-    tokio::spawn(async move {
-        Server(service(None)).serve(Lines::new(input, output)).await.unwrap().waiting().await
+/// A server on a pipe: the client's lines in, the server's lines out.
+fn piped(size: usize) -> (WriteHalf<DuplexStream>, Lines<BufReader<ReadHalf<DuplexStream>>>) {
+    let (ours, theirs) = tokio::io::duplex(size);
+    let pipe = tokio::io::split(theirs);
+    tokio::spawn(async move { Server(service(None)).serve(pipe).await.unwrap().waiting().await });
+    let (read, write) = tokio::io::split(ours);
+    (write, BufReader::new(read).lines())
+}
+
+/// A request as clients of protocol 2026-07-28 send it, which stands alone.
+fn alone(method: &str, mut params: Value) -> String {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let (read, mut write) = tokio::io::split(ours);
-    let mut answers = BufReader::new(read).lines();
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+}
+
+#[tokio::test]
+async fn a_probe_and_invalid_lines_may_come_before_initialize() {
+    let (mut write, mut answers) = piped(4096);
     let mut say = async |line: &str| {
-        write.write_all(format!("{line}\r\n").as_bytes()).await.unwrap();
+        // Invalid lines are ignored; there is no request to answer.
+        write.write_all(format!("\u{fffd}{{\n{line}\r\n").as_bytes()).await.unwrap();
         serde_json::from_str::<Value>(&answers.next_line().await.unwrap().unwrap()).unwrap()
     };
-    let discovered = say(r#"{"jsonrpc":"2.0","id":"a","method":"server/discover","params":{}}"#).await;
-    assert_eq!((&discovered["id"], &discovered["error"]["code"]), (&json!("a"), &json!(-32601)));
-    assert_eq!(say("\u{fffd}{").await["error"]["code"], -32700);
+    let incomplete = r#"{"jsonrpc":"2.0","id":"a","method":"server/discover","params":{}}"#;
+    let refused = say(incomplete).await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("a"), &json!(-32602)));
+    let discovered = say(&alone("server/discover", json!({}))).await;
+    assert!(discovered["result"]["instructions"].as_str().unwrap().contains("“Robots” from the book alone"));
     assert_eq!(say(INITIALIZE).await["result"]["serverInfo"]["name"], "docent");
-    assert_eq!(say("[").await["error"]["code"], -32700);
     assert_eq!(say(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await["id"], 2);
+}
+
+#[tokio::test]
+async fn requests_that_stand_alone_need_no_initialize() {
+    let (mut write, mut answers) = piped(4096);
+    let read = alone("tools/call", json!({"name": "read_page", "arguments": {"page": "topics.md"}}));
+    write.write_all(format!("{read}\n").as_bytes()).await.unwrap();
+    let read: Value = serde_json::from_str(&answers.next_line().await.unwrap().unwrap()).unwrap();
+    assert_eq!(read["result"]["structuredContent"]["page_title"], "topics.md");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_requests_are_all_answered() {
-    let (ours, theirs) = tokio::io::duplex(100);
-    let (input, output) = tokio::io::split(theirs);
-    tokio::spawn(async move {
-        Server(service(None)).serve(Lines::new(input, output)).await.unwrap().waiting().await
-    });
-    let (read, mut write) = tokio::io::split(ours);
+    let (mut write, mut answers) = piped(100);
     let questions = (2..500).map(|id| {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"read_page","arguments":{{"page":"topics.md"}}}}}}"#)
     });
@@ -403,7 +416,6 @@ async fn concurrent_requests_are_all_answered() {
         }
         std::future::pending::<()>().await;
     });
-    let mut answers = BufReader::new(read).lines();
     let mut answered = BTreeSet::new();
     while answered.len() < 499 {
         let line = tokio::time::timeout(Duration::from_secs(120), answers.next_line()).await.unwrap();
@@ -455,17 +467,35 @@ impl Site {
 #[tokio::test]
 async fn only_initialize_opens_a_session() {
     let site = site(Access::default());
-    for body in [
-        r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#,
-        "{",
+    for (body, expected) in [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, StatusCode::BAD_REQUEST),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#, StatusCode::BAD_REQUEST),
+        ("{", StatusCode::UNSUPPORTED_MEDIA_TYPE),
     ] {
-        assert_eq!(site.post(&[], body).await, StatusCode::BAD_REQUEST);
+        assert_eq!(site.post(&[], body).await, expected, "{body}");
     }
     assert_eq!(site.post(&[], vec![b' '; 300 * 1024]).await, StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(site.open().await, 0);
     assert_eq!(site.post(&[("mcp-protocol-version", "2024-11-05")], INITIALIZE).await, StatusCode::OK);
     assert_eq!(site.open().await, 1);
+}
+
+#[tokio::test]
+async fn requests_that_stand_alone_need_no_session() {
+    let site = site(Access { most_sessions: 0, ..Access::default() });
+    let headers =
+        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "read_page")];
+    let read = |page: &str| alone("tools/call", json!({"name": "read_page", "arguments": {"page": page}}));
+    let response = site.send(Request::post("/mcp"), &headers, read("topics.md")).await;
+    assert_eq!((response.status(), response.headers().get("mcp-session-id")), (StatusCode::OK, None));
+    let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    assert!(String::from_utf8_lossy(&body).contains("A topic carries messages between nodes."));
+    assert_eq!(site.open().await, 0);
+    assert_eq!(
+        site.post(&headers[..1], read("topics.md")).await,
+        StatusCode::BAD_REQUEST,
+        "without mcp-method"
+    );
 }
 
 #[tokio::test]

@@ -88,8 +88,7 @@ pub fn all() -> Vec<Tool> {
             "Read a page of the book",
             "Read a whole page of the book as Markdown, with links to its sections. Use it when a passage is not \
              enough.",
-            // Cannot fail: the schema of a struct is an object.
-            schema_for_output::<Page>().unwrap_or_default(),
+            schema_for_output::<Page>(),
         ),
     ]
 }
@@ -111,6 +110,7 @@ fn tool<T: JsonSchema + 'static>(
         .destructive(false)
         .idempotent(true)
         .open_world(false);
+    // Cannot fail: the schema of a struct is an object.
     Tool::new(name, description, schema_for_input::<T>().unwrap_or_default())
         .with_title(title)
         .with_raw_output_schema(output)

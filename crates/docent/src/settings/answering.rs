@@ -71,21 +71,21 @@ impl Default for Agent {
 impl Agent {
     /// The settings of the agent.
     pub fn settings(&self) -> agent::Settings {
-        agent::Settings {
-            max_history: self.max_history,
-            context_tokens: self.context_tokens,
-            max_tool_rounds: self.max_tool_rounds,
-            temperature: self.temperature,
-            max_output_tokens: Some(self.max_output_tokens).filter(|most| *most > 0),
-            deadline: Duration::from_secs_f64(self.deadline_seconds),
-            stream_deadline: Duration::from_secs_f64(self.stream_deadline_seconds),
-            verify: self.verify,
-            citation_style: self.citation_style,
-            retrieval_mode: self.retrieval_mode,
-            rewrite: self.rewrite,
-            tool_name: self.tool_name.clone(),
-            cached_answers: self.cached_answers,
-        }
+        let mut settings = agent::Settings::default();
+        settings.max_history = self.max_history;
+        settings.context_tokens = self.context_tokens;
+        settings.max_tool_rounds = self.max_tool_rounds;
+        settings.temperature = self.temperature;
+        settings.max_output_tokens = Some(self.max_output_tokens).filter(|most| *most > 0);
+        settings.deadline = Duration::from_secs_f64(self.deadline_seconds);
+        settings.stream_deadline = Duration::from_secs_f64(self.stream_deadline_seconds);
+        settings.verify = self.verify;
+        settings.citation_style = self.citation_style;
+        settings.retrieval_mode = self.retrieval_mode;
+        settings.rewrite = self.rewrite;
+        settings.tool_name = self.tool_name.clone();
+        settings.cached_answers = self.cached_answers;
+        settings
     }
 
     /// Checks the documented ranges.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use docent_backends::index::qdrant::{self, Fields, Layout, Quantization, Server};
+use docent_backends::index::qdrant::{self, Fields, Quantization, Server};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
@@ -82,19 +82,16 @@ impl Settings {
         }
         let language =
             self.book.language.as_ref().map(|code| code.parse().map_err(Failure::usage)).transpose()?;
-        Ok(qdrant::Settings {
-            server,
-            collection: configured.collection_name.clone().unwrap_or_else(|| COLLECTION.to_owned()),
-            vector: configured.vector.clone(),
-            fields: configured.fields.clone(),
-            language,
-            layout: Layout {
-                shards: configured.shards,
-                replicas: configured.replicas,
-                quantization: configured.quantization,
-                on_disk: configured.on_disk,
-            },
-        })
+        let collection = configured.collection_name.as_deref().unwrap_or(COLLECTION);
+        let mut settings = qdrant::Settings::new(server, collection);
+        settings.vector.clone_from(&configured.vector);
+        settings.fields = configured.fields.clone();
+        settings.language = language;
+        settings.layout.shards = configured.shards;
+        settings.layout.replicas = configured.replicas;
+        settings.layout.quantization = configured.quantization;
+        settings.layout.on_disk = configured.on_disk;
+        Ok(settings)
     }
 
     pub(super) fn check_index(&self) -> Result<(), Failure> {

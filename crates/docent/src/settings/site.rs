@@ -65,21 +65,21 @@ impl Site {
     /// The limits as the crawler needs them.
     pub fn limits(&self) -> Limits {
         let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        Limits {
-            pages: self.max_pages,
-            depth: self.max_depth,
-            page_bytes: self.max_page_bytes,
-            total_bytes: self.max_site_bytes,
-            sitemap_bytes: self.max_sitemap_bytes,
-            redirects: self.max_redirects,
-            request_time: seconds(self.timeout),
-            total_time: seconds(self.max_seconds),
-            crawl_delay: seconds(self.max_crawl_delay),
-            per_host: self.concurrency,
-            attempts: self.attempts,
-            retry_delay: seconds(self.retry_delay),
-            failures: self.max_failures,
-        }
+        let mut limits = Limits::default();
+        limits.pages = self.max_pages;
+        limits.depth = self.max_depth;
+        limits.page_bytes = self.max_page_bytes;
+        limits.total_bytes = self.max_site_bytes;
+        limits.sitemap_bytes = self.max_sitemap_bytes;
+        limits.redirects = self.max_redirects;
+        limits.request_time = seconds(self.timeout);
+        limits.total_time = seconds(self.max_seconds);
+        limits.crawl_delay = seconds(self.max_crawl_delay);
+        limits.per_host = self.concurrency;
+        limits.attempts = self.attempts;
+        limits.retry_delay = seconds(self.retry_delay);
+        limits.failures = self.max_failures;
+        limits
     }
 
     pub(super) fn check(&self) -> Result<(), Failure> {

@@ -47,13 +47,12 @@ impl Source {
 
     /// The source as an ingest needs it. Missing values are taken from `[book]`.
     pub fn record(&self, book: &Book) -> Result<SourceRecord, Failure> {
-        let site = SiteOptions {
-            include: self.include.clone(),
-            exclude: self.exclude.clone(),
-            max_pages: self.max_pages,
-            max_depth: self.max_depth,
-            allow_private: self.allow_private,
-        };
+        let mut site = SiteOptions::default();
+        site.include.clone_from(&self.include);
+        site.exclude.clone_from(&self.exclude);
+        site.max_pages = self.max_pages;
+        site.max_depth = self.max_depth;
+        site.allow_private = self.allow_private;
         let site = (site != SiteOptions::default()).then_some(site);
         if site.is_some() && !is_address(&self.location) {
             return Err(
@@ -64,13 +63,12 @@ impl Source {
         if base_url.as_ref().is_some_and(|url| !is_web(url)) {
             return Err(self.wrong("base_url must start with http:// or https://"));
         }
-        Ok(SourceRecord {
-            name: self.name.clone(),
-            location: self.location.clone(),
-            base_url,
-            layout: self.layout.clone().or_else(|| book.layout.clone()),
-            site,
-        })
+        let mut record = SourceRecord::new(&self.location);
+        record.name.clone_from(&self.name);
+        record.base_url = base_url;
+        record.layout = self.layout.clone().or_else(|| book.layout.clone());
+        record.site = site;
+        Ok(record)
     }
 
     fn wrong(&self, what: &str) -> Failure {

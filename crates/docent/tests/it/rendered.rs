@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use docent_backends::index::contents::{SiteOptions, SourceRecord};
+use docent_backends::index::contents::SourceRecord;
 use docent_backends::ingest::Progress;
 use docent_backends::source::{Read, site};
 use docent_backends::testing::ScriptedSite;
@@ -84,22 +84,16 @@ pub fn file(folder: &Path, path: &str) -> Option<PathBuf> {
 
 /// Crawls the site that is published at a local address.
 pub async fn read_site(address: &str) -> Read {
-    let source = SourceRecord {
-        location: address.to_owned(),
-        site: Some(SiteOptions { allow_private: true, ..SiteOptions::default() }),
-        ..SourceRecord::default()
-    };
+    let mut source = SourceRecord::new(address);
+    source.site.get_or_insert_default().allow_private = true;
     let cache = tempfile::tempdir().unwrap();
     site::read(&source, &site::Limits::default(), cache.path(), &Silent).await.unwrap()
 }
 
 /// Reads a folder of sources whose pages are published at `base`.
 pub fn read_source(folder: &Path, base: &str) -> Read {
-    let source = SourceRecord {
-        location: folder.to_string_lossy().into_owned(),
-        base_url: Some(base.to_owned()),
-        ..SourceRecord::default()
-    };
+    let mut source = SourceRecord::new(folder.to_string_lossy());
+    source.base_url = Some(base.to_owned());
     docent_backends::source::read(&source, &Default::default()).unwrap()
 }
 

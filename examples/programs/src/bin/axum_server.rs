@@ -56,7 +56,6 @@ async fn ask(
     Query(parameters): Query<HashMap<String, String>>,
 ) -> Result<Json<AgentResponse>, (StatusCode, String)> {
     let query = parameters.get("q").cloned().unwrap_or_default();
-    let ask = Ask { query, top_k: 5, include_sources: true, ..Ask::default() };
-    let answer = agent.ask(&ask, &|_| {}).await;
+    let answer = agent.ask(&Ask::new(query).with_sources(true), &|_| {}).await;
     answer.map(Json).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))
 }

@@ -11,6 +11,7 @@ use crate::provider::Failure;
 
 /// The protocol of an embedding API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Protocol {
     /// Cohere's API, version 2.
     Cohere,

@@ -38,6 +38,7 @@ const ALIAS_TTL: Duration = Duration::from_secs(1);
 
 /// Which collection to use, on which server, and how to read and create it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Settings {
     /// The server.
     pub server: Server,

@@ -119,7 +119,8 @@ impl Fields {
         if chunk.token_count == 0 {
             chunk.token_count = content.split_whitespace().count() as u32;
         }
-        (!content.trim().is_empty()).then_some(Chunk { content, ..chunk })
+        chunk.content = content;
+        (!chunk.content.trim().is_empty()).then_some(chunk)
     }
 
     /// The passage without its text.
@@ -144,23 +145,17 @@ impl Fields {
         let section = value(&Some("section".to_owned())).and_then(Value::as_u64);
         let name = text(&self.chunk).unwrap_or_else(|| point.to_owned());
         let number = |field: &Option<String>| value(field).and_then(as_number);
-        Chunk {
-            id: name.parse().unwrap_or_else(|_| Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes())),
-            index: number(&self.index).unwrap_or_default(),
-            section: section.map_or_else(|| section_of(page, &hierarchy), |section| section as u32),
-            page_title: title.or_else(|| hierarchy.first().cloned()).unwrap_or_default(),
-            book_name: String::new(),
-            module_name: text(&self.module).unwrap_or_default(),
-            token_count: number(&self.tokens).unwrap_or_default(),
-            section_kind: SectionKind::default(),
-            continues: false,
-            breaks_off: false,
-            document_id,
-            url,
-            heading,
-            heading_hierarchy: hierarchy,
-            content: String::new(),
-        }
+        let id = name.parse().unwrap_or_else(|_| Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()));
+        let mut chunk = Chunk::new(id, document_id, "");
+        chunk.index = number(&self.index).unwrap_or_default();
+        chunk.section = section.map_or_else(|| section_of(page, &hierarchy), |section| section as u32);
+        chunk.page_title = title.or_else(|| hierarchy.first().cloned()).unwrap_or_default();
+        chunk.module_name = text(&self.module).unwrap_or_default();
+        chunk.token_count = number(&self.tokens).unwrap_or_default();
+        chunk.heading = heading;
+        chunk.heading_hierarchy = hierarchy;
+        chunk.url = url;
+        chunk
     }
 }
 
@@ -255,27 +250,23 @@ pub fn own(chunk: &Chunk, row: usize, key: Option<u128>, created_at: &str) -> Pa
 pub fn read_own(payload: &Value) -> Option<Chunk> {
     let text = |name: &str| payload.get(name).and_then(Value::as_str).map(str::to_owned);
     let number = |name: &str| payload.get(name).and_then(as_number);
-    Some(Chunk {
-        id: text("chunk_id")?.parse().ok()?,
-        document_id: text("document_id")?,
-        index: number("chunk_index")?,
-        section: number("section")?,
-        url: text("url")?,
-        page_title: text("page_title")?,
-        heading: text("heading"),
-        heading_hierarchy: payload.get("heading_hierarchy").map(as_list).unwrap_or_default(),
-        book_name: text("book_name").unwrap_or_default(),
-        module_name: text("module_name")?,
-        content: text("content").unwrap_or_default(),
-        token_count: number("token_count")?,
-        section_kind: payload
-            .get("section_kind")
-            .and_then(Value::as_str)
-            .map(SectionKind::named)
-            .unwrap_or_default(),
-        continues: payload.get("continues").and_then(Value::as_bool).unwrap_or_default(),
-        breaks_off: payload.get("breaks_off").and_then(Value::as_bool).unwrap_or_default(),
-    })
+    let is_set = |name: &str| payload.get(name).and_then(Value::as_bool).unwrap_or_default();
+    let id = text("chunk_id")?.parse().ok()?;
+    let mut chunk = Chunk::new(id, text("document_id")?, text("content").unwrap_or_default());
+    chunk.index = number("chunk_index")?;
+    chunk.section = number("section")?;
+    chunk.url = text("url")?;
+    chunk.page_title = text("page_title")?;
+    chunk.heading = text("heading");
+    chunk.heading_hierarchy = payload.get("heading_hierarchy").map(as_list).unwrap_or_default();
+    chunk.book_name = text("book_name").unwrap_or_default();
+    chunk.module_name = text("module_name")?;
+    chunk.token_count = number("token_count")?;
+    chunk.section_kind =
+        payload.get("section_kind").and_then(Value::as_str).map(SectionKind::named).unwrap_or_default();
+    chunk.continues = is_set("continues");
+    chunk.breaks_off = is_set("breaks_off");
+    Some(chunk)
 }
 
 /// A JSON object as a Qdrant payload.

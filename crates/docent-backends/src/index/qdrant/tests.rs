@@ -213,7 +213,8 @@ async fn a_book_is_read_back_unchanged() {
     let index = index(&server);
     let mut twice = chunk("a", 0, "The same passage twice.");
     twice.id = Uuid::nil();
-    let again = Chunk { index: 1, ..twice.clone() };
+    let mut again = twice.clone();
+    again.index = 1;
     let mut titled = chunk("b", 0, "A topic.");
     titled.heading = Some("Topics".to_owned());
     titled.heading_hierarchy = vec!["Parts".to_owned(), "Topics".to_owned()];

@@ -36,6 +36,7 @@ const OPTIMIZATION_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// The layout of new collections.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Layout {
     /// Number of shards; the server decides if not set.
     pub shards: Option<u32>,
@@ -50,6 +51,7 @@ pub struct Layout {
 /// How vectors are compressed for the first pass of a search. The best hits are rescored with full vectors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Quantization {
     /// No compression.
     #[default]

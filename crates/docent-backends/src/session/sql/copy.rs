@@ -22,6 +22,7 @@ const PAGE: i64 = 500;
 
 /// The result of a copy.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Copied {
     /// Conversations that were new in the target.
     pub copied: usize,

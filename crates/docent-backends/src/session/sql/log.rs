@@ -14,8 +14,9 @@ impl TurnLog for SqlSessions {
         let mut records = Vec::with_capacity(turns.len());
         for turn in turns {
             let what = format!("turn {} cannot be logged", turn.turn_id);
-            let record = serde_json::to_string(&LoggedTurn { feedback: None, ..turn.clone() })
-                .map_err(|error| self.damaged(&what, &error))?;
+            let mut unrated = turn.clone();
+            unrated.feedback = None;
+            let record = serde_json::to_string(&unrated).map_err(|error| self.damaged(&what, &error))?;
             records.push((turn, record));
         }
         let attempt = || async {
@@ -49,13 +50,12 @@ impl TurnLog for SqlSessions {
         rows.iter()
             .map(|row| {
                 let (record, rating, comment) = parse(row).map_err(|error| self.error(&error))?;
-                let turn: LoggedTurn =
+                let mut turn: LoggedTurn =
                     serde_json::from_str(&record).map_err(|error| self.damaged("a logged turn", &error))?;
-                let feedback = rating.map(|rating| Feedback {
-                    rating: if rating == "up" { Rating::Up } else { Rating::Down },
-                    comment,
+                turn.feedback = rating.map(|rating| {
+                    Feedback::new(if rating == "up" { Rating::Up } else { Rating::Down }, comment)
                 });
-                Ok(LoggedTurn { feedback, ..turn })
+                Ok(turn)
             })
             .collect()
     }

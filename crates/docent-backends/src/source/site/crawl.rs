@@ -217,13 +217,10 @@ impl<'a> Crawl<'a> {
             self.warn(&url, warning);
         }
         let title = page.title.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty());
-        let mut document = Document {
-            id: url.to_string(),
-            title: title.unwrap_or_else(|| title_from_path(url.path().trim_end_matches('/'))),
-            module: page.module.unwrap_or_default(),
-            sections: page.sections,
-            url: url.to_string(),
-        };
+        let title = title.unwrap_or_else(|| title_from_path(url.path().trim_end_matches('/')));
+        let mut document = Document::new(url.as_str(), url.as_str(), title)
+            .with_module(page.module.unwrap_or_default())
+            .with_sections(page.sections);
         match canonical {
             // The canonical address is another spelling of the same address: use it.
             Some(other) if key(&other) == key(&url) => {
@@ -266,13 +263,8 @@ impl<'a> Crawl<'a> {
             return;
         }
         self.is_new(&url);
-        self.add(Document {
-            id: url.to_string(),
-            title: title.unwrap_or_else(|| title_from_path(url.path())),
-            module: String::new(),
-            sections: parsed.sections,
-            url: url.to_string(),
-        });
+        let title = title.unwrap_or_else(|| title_from_path(url.path()));
+        self.add(Document::new(url.as_str(), url.as_str(), title).with_sections(parsed.sections));
     }
 
     /// Collects the links of a page to addresses that are not known yet. Links to other pages of the same

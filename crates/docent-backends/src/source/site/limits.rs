@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// The limits of a crawl, which apply whatever a site does.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Maximum number of pages to fetch.
     pub pages: usize,

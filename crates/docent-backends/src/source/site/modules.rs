@@ -70,13 +70,7 @@ mod tests {
     fn modules(start: &str, pages: &[&str]) -> Vec<String> {
         let start = Url::parse(start).unwrap();
         let scope = Scope::new(&start, &SiteOptions::default()).unwrap();
-        let document = |page: &&str| Document {
-            id: scope.folder.join(page).unwrap().to_string(),
-            url: String::new(),
-            title: String::new(),
-            module: String::new(),
-            sections: Vec::new(),
-        };
+        let document = |page: &&str| Document::new(scope.folder.join(page).unwrap(), "", "");
         let mut documents: Vec<Document> = pages.iter().map(document).collect();
         assign(&mut documents, &scope);
         documents.into_iter().map(|document| document.module).collect()

@@ -253,13 +253,15 @@ fn parse_raw(raw: &Raw) -> SitePage {
             let headings = parsed.sections.iter_mut().filter_map(|section| section.heading.as_mut());
             headings.filter(|heading| heading.level == 1).for_each(|heading| heading.anchor = None);
             let links = links(&text).into_iter().map(|link| link.address).collect();
-            (front, parsed, Head { links, ..Head::default() })
+            let mut head = Head::default();
+            head.links = links;
+            (front, parsed, head)
         }
     };
     let (no_index, no_follow) = header_directives(&raw.robots_tag);
     head.no_index |= no_index;
     head.no_follow |= no_follow;
-    let Parsed { title, sections, mut warnings } = parsed;
+    let Parsed { title, sections, mut warnings, .. } = parsed;
     warnings.retain(|warning| warning != NO_TEXT);
     if broken {
         warnings.push("some bytes are invalid in the page's encoding and were skipped".to_owned());

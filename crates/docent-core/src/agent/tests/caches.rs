@@ -13,7 +13,7 @@ const ANSWER: &str = "A node is a participant in the graph [1].";
 /// Asks `NODE` after a turn with the question `earlier`.
 async fn after(agent: &Agent, earlier: &str) -> AgentResponse {
     let earlier = vec![Turn { turn_id: Uuid::nil(), ..turn(earlier) }];
-    let ask = Ask { query: NODE.to_owned(), top_k: 5, include_sources: true, earlier, ..Ask::default() };
+    let ask = Ask::new(NODE).with_sources(true).with_earlier(earlier);
     agent.ask(&ask, &|_| {}).await.unwrap()
 }
 
@@ -33,7 +33,7 @@ async fn equal_conversations_in_different_sessions_share_cached_answers() {
     // The two conversations have the same text but different turn ids.
     for cached in [false, true] {
         let earlier = vec![turn("How do I boil the water?")];
-        let ask = Ask { query: NODE.to_owned(), top_k: 5, include_sources: true, earlier, ..Ask::default() };
+        let ask = Ask::new(NODE).with_sources(true).with_earlier(earlier);
         assert_eq!(agent.ask(&ask, &|_| {}).await.unwrap().metadata.cache_hit, cached);
     }
     assert_eq!(script.requests().len(), 1);
@@ -87,7 +87,7 @@ async fn a_turn_keeps_the_snapshot_it_started_with() {
     publish("g1");
     let library = Library::new(published.clone(), None, Plain);
     let agent = Agent::builder(library, Arc::new(StoppedClock)).build();
-    let question = Ask { query: NODE.to_owned(), top_k: 5, include_sources: true, ..Ask::default() };
+    let question = Ask::new(NODE).with_sources(true);
     for (moment, before, after) in
         [(State::Validating, "g1", "g2"), (State::Retrieving, "g2", "g3"), (State::Generating, "g3", "g4")]
     {

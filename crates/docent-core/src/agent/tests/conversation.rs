@@ -78,13 +78,7 @@ impl SessionStore for StubSessions {
 }
 
 fn question(query: &str) -> Ask {
-    Ask {
-        query: query.to_owned(),
-        top_k: 5,
-        session_id: Some(Uuid::nil()),
-        include_sources: true,
-        ..Ask::default()
-    }
+    Ask::new(query).with_session(Uuid::nil()).with_sources(true)
 }
 
 fn talking(script: &Arc<Script>, sessions: &Arc<StubSessions>, settings: Settings) -> Agent {
@@ -121,7 +115,7 @@ async fn a_turn_is_stored_before_it_is_complete() {
 async fn sources_are_stored_even_if_the_response_omits_them() {
     let sessions = StubSessions::with(Vec::new());
     let agent = agent_with(None, Some(sessions.clone()), Settings::default());
-    let ask = Ask { include_sources: false, ..question(NODE) };
+    let ask = question(NODE).with_sources(false);
     let response = agent.ask(&ask, &|_| {}).await.unwrap();
     assert!(serde_json::to_value(&response).unwrap().get("sources").is_none());
     assert_eq!(sessions.last().response.sources.unwrap().len(), response.retrieval_count);
@@ -243,7 +237,7 @@ async fn passages_cited_in_earlier_turns_are_kept() {
     let first = next(&agent, "How do I boil the water?").await;
     assert_eq!(first.citations[0].page_title, "pasta");
     // The search returns only one passage, and it is not the cited one.
-    let ask = Ask { top_k: 1, ..question("And does a topic carry messages between these nodes?") };
+    let ask = question("And does a topic carry messages between these nodes?").with_top_k(1);
     let second = agent.ask(&ask, &|_| {}).await.unwrap();
     check(&second);
     let titles: Vec<&str> =

@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 /// Collects the states and sentences of a turn; a restart discards the sentences.
 async fn heard(agent: &Agent, query: &str) -> (Vec<State>, Vec<Sentence>, Result<AgentResponse, AskError>) {
     let heard: Mutex<(Vec<State>, Vec<Sentence>)> = Mutex::default();
-    let ask = Ask { query: query.into(), top_k: 5, include_sources: true, streamed: true, ..Ask::default() };
+    let ask = Ask::new(query).with_sources(true).with_streaming(true);
     let answered = agent
         .ask(&ask, &|event| {
             let mut heard = heard.lock().unwrap();
@@ -115,7 +115,7 @@ async fn the_answer_is_extractive_when_the_model_times_out() {
 /// The text of a streamed turn as a client assembles it, and the response.
 async fn put_together(agent: &Agent, query: &str) -> (Transcript, AgentResponse) {
     let told = Mutex::new(Transcript::default());
-    let ask = Ask { query: query.into(), top_k: 5, include_sources: true, streamed: true, ..Ask::default() };
+    let ask = Ask::new(query).with_sources(true).with_streaming(true);
     let listener = |event| match event {
         TurnEvent::Sentence(sentence, citations) => {
             told.lock().unwrap().add(&sentence, &citations, agent.settings());
@@ -229,8 +229,7 @@ async fn a_dropped_turn_still_counts_its_tokens() {
     }
 
     let agent = agent_with(Some(Arc::new(Stalling)), None, Settings::default());
-    let question =
-        Ask { query: "What is a node in the graph?".into(), top_k: 5, streamed: true, ..Ask::default() };
+    let question = Ask::new("What is a node in the graph?").with_streaming(true);
     let turn = agent.ask(&question, &|_| {});
     assert!(futures_util::FutureExt::now_or_never(turn).is_none());
     let used = question.meter.usage();
@@ -256,7 +255,7 @@ async fn users_do_not_see_why_the_model_failed() {
     let refused = vec![Err(GenerateError::Interrupted("secret detail".into()))];
     let agent = agent(Some(Script::new(vec![refused])), Settings::default()).hiding_model_errors();
     let why = Mutex::new(String::new());
-    let question = Ask { query: "What is a node in the graph?".into(), top_k: 5, ..Ask::default() };
+    let question = Ask::new("What is a node in the graph?");
     let listener = |event| {
         if let TurnEvent::ModelFailed(error) = event {
             *why.lock().unwrap() = error.to_string();

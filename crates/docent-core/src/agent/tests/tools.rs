@@ -127,7 +127,7 @@ async fn an_index_error_ends_the_turn() {
     let clock = Arc::new(StoppedClock);
     let agent = Agent::builder(retriever(Arc::new(flaky), None), clock).build();
     let states: Mutex<Vec<State>> = Mutex::default();
-    let question = Ask { query: NODE.into(), top_k: 5, ..Ask::default() };
+    let question = Ask::new(NODE);
     let answered = agent
         .ask(&question, &|event| {
             if let TurnEvent::State(state) = event {

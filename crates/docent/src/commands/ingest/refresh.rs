@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use docent_backends::index::contents::SourceRecord;
 use docent_backends::index::target::IndexTarget;
 use docent_backends::ingest::{Plan, Progress, Report, ingest};
-use docent_backends::source::Reading;
 use docent_backends::source::pdf::PdfParser;
 use docent_core::language::Language;
 use tokio::runtime::Handle;
@@ -50,14 +49,11 @@ impl Refresh {
             true => sources::remembered(target.as_ref()).await?,
             false => sources,
         };
-        let reading = Reading { stop: stop.token(), pdf: PdfParser::default() };
-        Ok(Self {
-            folder: settings.index_folder()?,
-            plan: Plan { sources, language, limits: settings.site.limits(), reading },
-            settings: settings.clone(),
-            target,
-            stop,
-        })
+        let mut plan = Plan::new(sources);
+        plan.language = language;
+        plan.limits = settings.site.limits();
+        plan.reading.stop = stop.token();
+        Ok(Self { folder: settings.index_folder()?, plan, settings: settings.clone(), target, stop })
     }
 
     /// Whether a book was ever published.
@@ -106,8 +102,8 @@ impl Refresh {
             () = self.stop.requested() => return Err(stopped()),
             embedder = compose::embedder(&self.settings) => embedder?,
         };
-        let reading = Reading { pdf: pdf_parser(), ..self.plan.reading.clone() };
-        let plan = Plan { reading, ..self.plan.clone() };
+        let mut plan = self.plan.clone();
+        plan.reading.pdf = pdf_parser();
         let report = ingest(&self.folder, self.target.as_ref(), embedder.as_deref(), &plan, progress)
             .await
             .map_err(explain)?;

@@ -27,17 +27,17 @@ pub fn named(settings: &Settings, arguments: &Ingest) -> Result<Vec<SourceRecord
              is a site",
         ));
     }
-    let record = |location: &String| SourceRecord {
-        name: None,
-        location: match is_address(location) {
+    let record = |location: &String| {
+        let mut record = SourceRecord::new(match is_address(location) {
             true => location.trim().to_owned(),
             // Stored as an absolute path, so that the next ingest finds it from any folder.
             false => std::path::absolute(location)
                 .map_or_else(|_| location.clone(), |path| path.to_string_lossy().into_owned()),
-        },
-        base_url: base_url.clone(),
-        layout: layout.clone(),
-        site: site.clone().filter(|_| is_address(location)),
+        });
+        record.base_url.clone_from(&base_url);
+        record.layout.clone_from(&layout);
+        record.site = site.clone().filter(|_| is_address(location));
+        record
     };
     Ok(arguments.sources.iter().map(record).collect())
 }
@@ -61,13 +61,12 @@ pub async fn remembered(target: &dyn IndexTarget) -> Result<Vec<SourceRecord>, F
 /// The options for sites; `None` if none is set.
 fn site_options(flags: &Site) -> Option<SiteOptions> {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let options = SiteOptions {
-        include: flags.include.clone(),
-        exclude: flags.exclude.clone(),
-        max_pages: flags.max_pages.map(number),
-        max_depth: flags.max_depth.map(number),
-        allow_private: flags.allow_private,
-    };
+    let mut options = SiteOptions::default();
+    options.include.clone_from(&flags.include);
+    options.exclude.clone_from(&flags.exclude);
+    options.max_pages = flags.max_pages.map(number);
+    options.max_depth = flags.max_depth.map(number);
+    options.allow_private = flags.allow_private;
     (options != SiteOptions::default()).then_some(options)
 }
 

@@ -22,7 +22,8 @@ async fn session_of(store: &SqlSessions, questions: &[&str]) -> Uuid {
 }
 
 pub(super) async fn log(store: &SqlSessions, question: &str, at: &str) -> Uuid {
-    let logged = LoggedTurn { at: at.to_owned(), ..LoggedTurn::new(&turn(question).response, &[]) };
+    let mut logged = LoggedTurn::new(&turn(question).response, &[]);
+    logged.at = at.to_owned();
     store.record(std::slice::from_ref(&logged)).await.unwrap();
     logged.turn_id
 }
@@ -52,7 +53,7 @@ pub(super) async fn copy_contract(source: &SqlSessions, target: &SqlSessions) {
     source.rename(empty, "Für später").await.unwrap();
     let first = log(source, "What is a node?", "2026-01-01T10:00:00Z").await;
     log(source, "And a topic?", "2026-01-01T10:00:00Z").await;
-    source.rate(first, &Feedback { rating: Rating::Up, comment: Some("yes".to_owned()) }).await.unwrap();
+    source.rate(first, &Feedback::new(Rating::Up, Some("yes".to_owned()))).await.unwrap();
 
     assert_eq!(counts(&target.copy_from(source).await.unwrap()), [3, 0, 0, 0, 3, 2]);
     assert_same(source, target).await;
@@ -68,7 +69,7 @@ pub(super) async fn copy_contract(source: &SqlSessions, target: &SqlSessions) {
 
     // The target is continued: there is nothing to copy, and it is not changed.
     target.append(nodes, &turn("And a parameter?")).await.unwrap();
-    target.rate(third, &Feedback { rating: Rating::Down, comment: None }).await.unwrap();
+    target.rate(third, &Feedback::new(Rating::Down, None)).await.unwrap();
     assert_eq!(counts(&target.copy_from(source).await.unwrap()), [0, 0, 4, 0, 0, 0]);
     assert_eq!(queries(target, nodes).await.last().unwrap(), "And a parameter?");
 
@@ -136,9 +137,10 @@ async fn the_most_recent_title_is_kept() {
 async fn a_long_log_is_copied_completely() {
     let (_folder, source, target) = two_files().await;
     let turns: Vec<LoggedTurn> = (0..1203)
-        .map(|number| LoggedTurn {
-            at: format!("2026-01-{:02}T10:00:00Z", number % 3 + 1),
-            ..LoggedTurn::new(&turn("Why?").response, &[])
+        .map(|number| {
+            let mut logged = LoggedTurn::new(&turn("Why?").response, &[]);
+            logged.at = format!("2026-01-{:02}T10:00:00Z", number % 3 + 1);
+            logged
         })
         .collect();
     source.record(&turns).await.unwrap();
