@@ -7,7 +7,7 @@
 // Invariant: the highlighted words are exactly the citation's quote, whether or not the
 // passage around them is known.
 
-import { bookLink, element, followable, icon, iconButton, readableAddress, scrollable } from "./elements.js";
+import { bookLink, element, focusedBeside, followable, icon, iconButton, readableAddress, scrollable } from "./elements.js";
 import * as floating from "./floating.js";
 
 const OPEN_AFTER = 120;
@@ -127,7 +127,7 @@ class Card {
     clearTimeout(this.timer);
     if (this.pinned) return;
     this.timer = setTimeout(() => {
-      const focused = this.card?.contains(document.activeElement) || this.mark.matches(":focus-visible");
+      const focused = this.card?.contains(focusedBeside(this.mark)) || this.mark.matches(":focus-visible");
       if (!focused) this.#close();
     }, CLOSE_AFTER);
   }
@@ -188,7 +188,7 @@ class Card {
   }
 
   #dismiss() {
-    const focused = this.card.contains(document.activeElement);
+    const focused = this.card.contains(focusedBeside(this.mark));
     this.#close();
     if (focused) this.mark.focus();
   }

@@ -3,13 +3,16 @@
 // Invariant: a question is sent only if it has 1 to 8000 characters and no answer is
 // being written; otherwise it stays in the box, unchanged.
 
-import { element } from "./elements.js";
+import { element, focusedBeside } from "./elements.js";
 
 const LIMIT = 8000;
 const NEAR_LIMIT = 7000;
 
 export class Composer {
-  /** `form` contains the elements used below; `onAsk` receives the question, `onStop` nothing. */
+  /**
+   * `form` contains the elements used below; the choice of a module and the note are optional.
+   * `onAsk` receives the question, `onStop` nothing.
+   */
   constructor(form, { onAsk, onStop }) {
     this.form = form;
     this.onAsk = onAsk;
@@ -40,7 +43,7 @@ export class Composer {
 
   /** The book and the module to search; undefined if everything is searched. */
   get chosenPart() {
-    const { book, module } = this.module.selectedOptions[0]?.dataset ?? {};
+    const { book, module } = this.module?.selectedOptions[0]?.dataset ?? {};
     return { book, module };
   }
 
@@ -65,7 +68,7 @@ export class Composer {
 
   /** While an answer is being written, the send button becomes a stop button. */
   setBusy(busy) {
-    const focused = document.activeElement === this.sendButton || document.activeElement === this.stopButton;
+    const focused = [this.sendButton, this.stopButton].includes(focusedBeside(this.form));
     this.busy = busy;
     this.sendButton.hidden = busy;
     this.stopButton.hidden = !busy;
@@ -80,6 +83,13 @@ export class Composer {
 
   focus() {
     this.question.focus({ preventScroll: true });
+  }
+
+  /** Puts a question into the box and sends it, unless an answer is being written. */
+  ask(text) {
+    this.question.value = text;
+    this.#changed();
+    this.#submit();
   }
 
   #submit() {

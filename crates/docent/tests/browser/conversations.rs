@@ -126,6 +126,8 @@ async fn a_conversation_can_be_exported_and_shared() {
         browser.value(&format!("(sessionStorage.clear(), localStorage.setItem('docent.conversations', '{own}'))")).await;
         browser.reload().await;
         browser.click("conversation-open").await;
+        // Opening a conversation redraws the list, which closes its menus.
+        browser.turn(0).await;
         browser.find("question").await;
         browser.choose("stop-sharing").await;
         assert!(browser.text("notice").await.contains("no longer work"));
