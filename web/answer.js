@@ -10,7 +10,6 @@ import { Prose, copyText } from "./prose.js";
 
 const PROGRESS = {
   received: "Reading your question",
-  validating: "Reading your question",
   retrieving: "Searching the book",
   generating: "Writing the answer and checking every sentence",
 };
@@ -20,14 +19,16 @@ const NEAR = 0.05;
 const SCOPES = { selection: "From your selection", section: "From this section", book: "From the whole book" };
 
 /**
- * A question and its answer; `retry` asks it again, `announce` sends text to screen readers.
- * `selection` is the selected text it is about, `level` the level of its heading. Without
- * `details`, sources and the model's name are left out.
+ * A question and its answer; `announce` sends text to screen readers, `retry` makes another
+ * attempt to answer, `again` asks the question once more, `edit` puts it into the question
+ * box. `selection` is the selected text it is about, `level` the level of its heading.
+ * Without `details`, sources and the model's name are left out.
  */
 export class Turn {
-  constructor(query, { retry, announce, readOnly = false, selection = null, level = 2, details = true }) {
+  constructor(query, { announce, retry, again, edit, readOnly = false, selection = null, level = 2, details = true }) {
     this.query = query;
     this.retry = retry;
+    this.again = again;
     this.selection = selection;
     this.level = level;
     this.details = details;
@@ -45,7 +46,12 @@ export class Turn {
       "article",
       { class: "turn", "data-testid": "turn" },
       selection && element("blockquote", { class: "selected" }, selection.text),
-      element(`h${level}`, { class: "asked", "data-testid": "asked" }, query),
+      element(
+        "div",
+        { class: "question" },
+        element(`h${level}`, { class: "asked", "data-testid": "asked" }, query),
+        !readOnly && iconButton("rename", "Edit this question", { class: "quiet edit", "data-testid": "edit", click: () => edit(this) }),
+      ),
       this.answer,
     );
   }
@@ -164,11 +170,12 @@ export class Turn {
       "data-testid": "copy",
       click: async () => this.announce((await copyText(response.answer, copy)) ? "Answer copied." : "The answer could not be copied."),
     });
+    const again = !this.readOnly && iconButton("retry", "Ask again", { class: "quiet", "data-testid": "again", click: () => this.again(this) });
     const feedback = feedbackControls(response.turn_id);
     return element(
       "div",
       { class: "actions" },
-      element("div", { class: "actions-row" }, copy, feedback.buttons, this.details && element("span", { class: "provenance" }, provenance(response))),
+      element("div", { class: "actions-row" }, copy, again, feedback.buttons, this.details && element("span", { class: "provenance" }, provenance(response))),
       feedback.form,
     );
   }

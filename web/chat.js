@@ -1,7 +1,8 @@
 // The chat page: shows the open conversation, the welcome and the dialogs.
 //
-// Invariant: the address bar never contains a conversation or its key, because anyone who
-// gets the address could read the conversation.
+// Invariant: the address bar has the id of the open conversation, for reloading, bookmarks
+// and the Back button, but never its key. Without the key, which is stored in this browser,
+// nobody can read the conversation.
 
 import * as api from "./api.js";
 import { Turn } from "./answer.js";
@@ -10,10 +11,8 @@ import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { ConversationList, ConversationStore } from "./conversations.js";
 import { element, icon, iconButton } from "./elements.js";
-import { recall, remember } from "./memory.js";
 import { Sidebar } from "./sidebar.js";
 
-const CURRENT = "docent.current";
 const byId = (id) => document.getElementById(id);
 const thread = byId("thread");
 const welcome = byId("welcome");
@@ -24,19 +23,23 @@ const sidebar = new Sidebar();
 const composer = new Composer(byId("composer"), { onAsk: startTurn, onStop: () => conversation.stop() });
 const conversation = new Conversation(composer, {
   details: () => composer.chosenPart,
-  changed: (session) => remember(CURRENT, session),
+  changed: (session) => history.replaceState(null, "", session ? `?session=${encodeURIComponent(session.id)}` : location.pathname),
   asked: listConversation,
-  gone: forgetConversation,
+  gone: (id) => store.remove(id),
   failed,
 });
 const conversations = new ConversationList(byId("conversations"), store, {
-  open: (chosen) => openConversation(chosen),
+  open: (chosen) => {
+    addStep();
+    openConversation(chosen);
+  },
   removed: (id) => id === conversation.session?.id && newConversation(),
   notify,
   confirm,
 });
 
 byId("new-conversation").addEventListener("click", () => {
+  addStep();
   newConversation();
   sidebar.close();
   composer.focus();
@@ -46,38 +49,57 @@ byId("theme").addEventListener("click", () => {
   drawTheme();
 });
 
+composer.focusOnSlash(document);
+window.addEventListener("popstate", () => {
+  // A link within the page, such as the skip link, is a step of its own.
+  if (idInAddress() !== (conversation.session?.id ?? null)) openFromAddress();
+});
+
 drawTheme();
 start();
 
 async function start() {
-  const wanted = new URLSearchParams(location.search);
-  const shared = new URLSearchParams(location.hash.slice(1));
-  history.replaceState(null, "", location.pathname);
+  const question = new URLSearchParams(location.search).get("q")?.trim();
   keepPagesOpen();
   describeBook();
   offerModules();
-
-  const question = wanted.get("q")?.trim();
-  const id = wanted.get("session");
-  // The user's own conversation opens with full access, even from a read-only link.
-  const own = store.find(id);
-  const linked = id && (own?.key && !own.readOnly ? own : { id, key: shared.get("key"), readOnly: true });
-  const last = linked || (question ? null : recall(CURRENT));
-  if (last) await openConversation(last);
-  else newConversation();
+  await openFromAddress();
   if (question) startTurn(question);
   else if (window.matchMedia("(hover: hover)").matches) composer.focus();
+}
+
+function idInAddress() {
+  return new URLSearchParams(location.search).get("session");
+}
+
+/** Opens the conversation in the address bar. Its key is stored in this browser, or is part of a read-only link. */
+function openFromAddress() {
+  const id = idInAddress();
+  if (!id) return newConversation();
+  const key = new URLSearchParams(location.hash.slice(1)).get("key");
+  const known = store.find(id);
+  // The user's own conversation opens with full access, even from a read-only link.
+  return openConversation(known && !(known.readOnly && key) ? known : { id, key, readOnly: true });
+}
+
+/** Adds a step to the browser's history, so that its Back button returns to the open conversation. */
+function addStep() {
+  history.pushState(null, "", location.href);
 }
 
 /** Asks a question in the open conversation. */
 function startTurn(query) {
   notify("");
   welcome.hidden = true;
-  const turn = new Turn(query, { announce, retry });
+  const turn = newTurn(query);
   thread.append(turn.element);
   retry(turn);
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   turn.element.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
+}
+
+function newTurn(query, readOnly = false) {
+  return new Turn(query, { announce, retry, readOnly, again: () => composer.ask(query), edit: () => composer.fill(query) });
 }
 
 function retry(turn) {
@@ -87,11 +109,6 @@ function retry(turn) {
 function listConversation(turn) {
   store.touch(conversation.session, turn.query);
   conversations.select(conversation.session.id);
-}
-
-function forgetConversation(id) {
-  store.remove(id);
-  conversations.select(null);
 }
 
 async function failed(turn, problem) {
@@ -135,7 +152,9 @@ async function openConversation(chosen) {
       notify(
         listed
           ? "The server no longer has that conversation, so it was removed from your list."
-          : "That link no longer works: the conversation was deleted, or is no longer shared.",
+          : key
+            ? "That link no longer works: the conversation was deleted, or is no longer shared."
+            : "This address only works in the browser where the conversation was started. Copy a read-only link there to share it.",
       );
     } else {
       notify(problem.message, { text: "Try again", run: () => openConversation(chosen) });
@@ -146,20 +165,20 @@ async function openConversation(chosen) {
 function showConversation(session, stored) {
   const turns = stored.turns ?? [];
   session.readOnly = stored.read_only;
-  remember(CURRENT, session);
   store.touch(session, stored.title || turns[0]?.query);
   if (stored.title) store.rename(session.id, stored.title);
   conversations.select(session.id);
   composer.setReadOnly(session.readOnly);
   welcome.hidden = turns.length > 0 || session.readOnly;
   thread.replaceChildren(...turns.map(shownTurn));
+  composer.last = turns.at(-1)?.query ?? "";
   offerEarlier(stored.earlier);
   announce(turns.length === 1 ? "Conversation opened, 1 answer." : `Conversation opened, ${turns.length} answers.`);
   thread.lastElementChild?.scrollIntoView({ block: "start" });
 }
 
 function shownTurn({ query, response }) {
-  const turn = new Turn(query, { announce, retry, readOnly: conversation.session.readOnly });
+  const turn = newTurn(query, conversation.session.readOnly);
   turn.finish(response);
   return turn.element;
 }
@@ -316,7 +335,7 @@ function decide(dialog) {
 
 function drawTheme() {
   const choice = window.docentTheme.choice();
-  const label = { system: "Theme: system", light: "Theme: light", dark: "Theme: dark" }[choice];
+  const label = `Theme: ${choice}`;
   byId("theme").replaceChildren(icon(choice));
   byId("theme").setAttribute("aria-label", label);
   byId("theme").title = label;

@@ -25,17 +25,14 @@ export class Composer {
     this.box = form.querySelector(".composer-box");
     this.readOnlyNote = form.querySelector("#read-only");
     this.busy = false;
+    /** The last question of the conversation, which the up arrow brings back. */
+    this.last = "";
 
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#submit();
     });
-    this.question.addEventListener("keydown", (event) => {
-      // While an input method is composing, Enter accepts its suggestion.
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-      event.preventDefault();
-      this.#submit();
-    });
+    this.question.addEventListener("keydown", (event) => this.#onKey(event));
     this.question.addEventListener("input", () => this.#changed());
     this.stopButton.addEventListener("click", onStop);
     this.#changed();
@@ -85,19 +82,54 @@ export class Composer {
     this.question.focus({ preventScroll: true });
   }
 
-  /** Puts a question into the box and sends it, unless an answer is being written. */
-  ask(text) {
+  /** The `/` key moves the focus into the box, unless the user is typing elsewhere in `area`. */
+  focusOnSlash(area) {
+    area.addEventListener("keydown", (event) => {
+      const isShortcut = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey;
+      if (!isShortcut || event.composedPath()[0].matches?.("input, textarea, select")) return;
+      event.preventDefault();
+      this.focus();
+    });
+  }
+
+  /** Puts a question into the box, with the cursor at its end. */
+  fill(text) {
     this.question.value = text;
     this.#changed();
-    this.#submit();
+    this.focus();
+  }
+
+  /** Sends a question, or puts it into the box if it cannot be sent now. */
+  ask(text) {
+    if (this.#canSend(text.trim())) this.#send(text.trim());
+    else this.fill(text);
+  }
+
+  #canSend(text) {
+    return !this.busy && text !== "" && lengthOf(text) <= LIMIT;
+  }
+
+  #send(text) {
+    this.last = text;
+    this.onAsk(text);
+  }
+
+  #onKey(event) {
+    // While an input method is composing, Enter accepts its suggestion.
+    if (event.isComposing || event.shiftKey) return;
+    const recalls = event.key === "ArrowUp" && this.question.value === "" && this.last;
+    if (event.key !== "Enter" && !recalls) return;
+    event.preventDefault();
+    if (recalls) this.fill(this.last);
+    else this.#submit();
   }
 
   #submit() {
     const text = this.question.value.trim();
-    if (this.busy || !text || lengthOf(text) > LIMIT) return;
+    if (!this.#canSend(text)) return;
     this.question.value = "";
     this.#changed();
-    this.onAsk(text);
+    this.#send(text);
   }
 
   #changed() {

@@ -13,13 +13,14 @@ export class Conversation {
   #callbacks;
 
   /**
-   * `details` returns what is sent with the question of a turn. `changed` is called when
-   * another conversation is open, `asked` when the server has stored a turn, `gone` when
-   * it no longer has the conversation, and `failed` with other problems.
+   * The callback `details` returns what is sent with the question of a turn. `changed` is
+   * called when another conversation is open, and `failed` with problems. Optional: `asked`
+   * is called when the server has stored a turn, `gone` when it no longer has the
+   * conversation.
    */
-  constructor(composer, { details, changed, asked = () => {}, gone = () => {}, failed = (turn, problem) => turn.failed(problem) }) {
+  constructor(composer, callbacks) {
     this.#composer = composer;
-    this.#callbacks = { details, changed, asked, gone, failed };
+    this.#callbacks = callbacks;
   }
 
   /** Leaves the open conversation for another one; null stands for a new conversation. */
@@ -53,7 +54,7 @@ export class Conversation {
         onEvent: (event, data) => {
           if (this.#answering !== mine) return;
           turn.receive(event, data);
-          if (event === "done") this.#callbacks.asked(turn);
+          if (event === "done") this.#callbacks.asked?.(turn);
         },
       });
     } catch (problem) {
@@ -64,7 +65,7 @@ export class Conversation {
         // Otherwise the user has left the conversation, and the turn is no longer on the page.
         turn.stopped();
         // The server keeps the question and the partial answer.
-        if (this.session) this.#callbacks.asked(turn);
+        if (this.session) this.#callbacks.asked?.(turn);
       }
     } finally {
       this.#end(mine);
@@ -86,7 +87,7 @@ export class Conversation {
     if (problem.status !== 404 || !this.session) return this.#callbacks.failed(turn, problem);
     const { id } = this.session;
     this.#open(null);
-    this.#callbacks.gone(id);
+    this.#callbacks.gone?.(id);
     turn.failed(new Problem("The server no longer has this conversation. Trying again starts a new one.", { code: problem.code }));
   }
 }

@@ -41,11 +41,6 @@ export function hide(reason = "closed") {
   onHide?.(reason);
 }
 
-/** Whether this element is shown. */
-export function isShown(floating) {
-  return shown?.floating === floating;
-}
-
 function onKey(event) {
   if (event.key !== "Escape") return;
   // The element below, such as the open sidebar, must not react to the same key press.

@@ -74,8 +74,10 @@ class Widget {
     this.conversation = new Conversation(this.composer, {
       details: (turn) => ({ book: settings.book || undefined, module: settings.module || undefined, selection: turn.selection ?? undefined }),
       changed: (session) => remember(this.names.session, session),
+      failed: (turn, problem) => turn.failed(problem),
     });
     this.conversation.session = recall(this.names.session);
+    this.composer.focusOnSlash(this.panel);
   }
 
   #build() {
@@ -211,7 +213,15 @@ class Widget {
   }
 
   #turn(query, selection = null) {
-    return new Turn(query, { announce: this.announce, retry: (turn) => this.conversation.answer(turn), selection, level: 3, details: false });
+    const fill = () => {
+      this.#select(selection);
+      this.composer.fill(query);
+    };
+    const again = () => {
+      this.#select(selection);
+      this.composer.ask(query);
+    };
+    return new Turn(query, { announce: this.announce, retry: (turn) => this.conversation.answer(turn), again, edit: fill, selection, level: 3, details: false });
   }
 
   #startTurn(query) {
@@ -263,6 +273,7 @@ class Widget {
         });
         this.thread.prepend(...turns.map((turn) => turn.element));
         if (turns.length > 0) this.#scrollTo(turns[turns.length - 1]);
+        this.composer.last = turns[turns.length - 1]?.query ?? "";
       } catch (problem) {
         if (this.conversation.session === session && [400, 404].includes(problem.status)) this.conversation.switchTo(null);
       }

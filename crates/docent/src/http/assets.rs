@@ -159,7 +159,7 @@ mod tests {
             widget.contains("const { element, icon, iconButton, openInThisTab } = modules[\"elements.js\"];")
         );
         assert!(widget.contains("const floating = modules[\"floating.js\"];"));
-        assert!(widget.contains("return { show, hide, isShown };"));
+        assert!(widget.contains("return { show, hide };"));
     }
 
     #[test]

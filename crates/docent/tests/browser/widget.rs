@@ -94,6 +94,30 @@ async fn an_answer_can_be_stopped_with_the_keyboard() {
 }
 
 #[tokio::test]
+async fn the_question_box_has_the_keys_of_the_chat_page() {
+    let library = Book::new().with_widget().serve();
+    browse("widget-keys", async |browser| {
+        let typed = async || browser.value(&format!("{SHADOW}.querySelector('#question').value")).await;
+        browser.open(&library.site.page("ros2/nodes.html")).await;
+        let panel = Panel { browser };
+        panel.click("button").await;
+        panel.ask(QUESTION).await;
+        browser.press(Key::Up).await;
+        assert_eq!(typed().await, QUESTION);
+
+        // In the panel, a slash moves to the box; on the author's page, it is the author's.
+        browser.value(&format!("{SHADOW}.querySelector('[data-testid=again]').focus()")).await;
+        browser.press("/").await;
+        assert_eq!(browser.value(&format!("{SHADOW}.activeElement.id")).await, "question");
+        browser.value(&format!("{SHADOW}.activeElement.blur()")).await;
+        browser.press("/").await;
+        assert_eq!(browser.value("document.activeElement === document.body").await, true);
+        assert_eq!(typed().await, QUESTION);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_origin_that_is_not_allowed_gets_no_answers() {
     let library =
         Book::new().with_widget().with("DOCENT_SERVE__CORS_ORIGINS", "[\"https://other.example\"]").serve();
