@@ -10,20 +10,28 @@ import { Prose, copyText } from "./prose.js";
 
 const PROGRESS = {
   received: "Reading your question",
-  validating: "Reading your question",
   retrieving: "Searching the book",
   generating: "Writing the answer and checking every sentence",
 };
 const NO_INFORMATION = "I don't have information about that in the book content.";
 // Sections with a lower similarity are not shown as nearest; the server leaves them out too.
 const NEAR = 0.05;
-const SCOPES = { selection: "From your selection", section: "From this section" };
+const SCOPES = { selection: "From your selection", section: "From this section", book: "From the whole book" };
 
-/** A question and its answer; `retry` asks it again, `announce` sends text to screen readers. */
+/**
+ * A question and its answer; `announce` sends text to screen readers, `retry` makes another
+ * attempt to answer, `again` asks the question once more, `edit` puts it into the question
+ * box. `selection` is the selected text it is about, `level` the level of its heading.
+ * Without `details`, sources and the model's name are left out.
+ */
 export class Turn {
-  constructor(query, { retry, announce, readOnly = false }) {
+  constructor(query, { announce, retry, again, edit, readOnly = false, selection = null, level = 2, details = true }) {
     this.query = query;
     this.retry = retry;
+    this.again = again;
+    this.selection = selection;
+    this.level = level;
+    this.details = details;
     /** Whether the conversation was shared by somebody else. */
     this.readOnly = readOnly;
     this.announce = announce;
@@ -37,7 +45,13 @@ export class Turn {
     this.element = element(
       "article",
       { class: "turn", "data-testid": "turn" },
-      element("h2", { class: "asked", "data-testid": "asked" }, query),
+      selection && element("blockquote", { class: "selected" }, selection.text),
+      element(
+        "div",
+        { class: "question" },
+        element(`h${level}`, { class: "asked", "data-testid": "asked" }, query),
+        !readOnly && iconButton("rename", "Edit this question", { class: "quiet edit", "data-testid": "edit", click: () => edit(this) }),
+      ),
       this.answer,
     );
   }
@@ -79,14 +93,14 @@ export class Turn {
       return;
     }
     this.#settle(abstained ? "abstained" : "complete");
-    this.badges.replaceChildren(...badgesFor(response));
+    this.badges.replaceChildren(...badgesFor(response, this.selection));
     this.after.replaceChildren(
       ...[
         response.error && element("p", { class: "aside", "data-testid": "answer-note" }, response.error),
         response.rewritten_query &&
           element("p", { class: "aside", "data-testid": "searched" }, `Searched for: ${response.rewritten_query}`),
-        abstained && nearestSections(response, this.sources),
-        !abstained && sourceList(response, this.sources),
+        abstained && nearestSections(response, this.sources, this.level + 1),
+        this.details && !abstained && sourceList(response, this.sources),
         this.#actions(response),
       ].filter(Boolean),
     );
@@ -156,11 +170,12 @@ export class Turn {
       "data-testid": "copy",
       click: async () => this.announce((await copyText(response.answer, copy)) ? "Answer copied." : "The answer could not be copied."),
     });
+    const again = !this.readOnly && iconButton("retry", "Ask again", { class: "quiet", "data-testid": "again", click: () => this.again(this) });
     const feedback = feedbackControls(response.turn_id);
     return element(
       "div",
       { class: "actions" },
-      element("div", { class: "actions-row" }, copy, feedback.buttons, element("span", { class: "provenance" }, provenance(response))),
+      element("div", { class: "actions-row" }, copy, again, feedback.buttons, this.details && element("span", { class: "provenance" }, provenance(response))),
       feedback.form,
     );
   }
@@ -170,7 +185,7 @@ function badge(kind, drawing, text) {
   return element("span", { class: "badge", "data-testid": "badge", "data-kind": kind }, icon(drawing), text);
 }
 
-function badgesFor(response) {
+function badgesFor(response, selection) {
   const badges = [];
   // Small talk has no badge.
   if (response.kind === "conversation") return badges;
@@ -178,7 +193,9 @@ function badgesFor(response) {
   else if (response.confidence === "high") badges.push(badge("book", "book", "From the book"));
   else badges.push(badge("low", "book", "From the book, loosely related"));
   if (response.degraded) badges.push(badge("degraded", "unplugged", "Answered without the model"));
-  if (SCOPES[response.scope]) badges.push(badge("scope", "link", SCOPES[response.scope]));
+  // Without a selection, "from the whole book" would say nothing new.
+  const scope = (selection || response.scope !== "book") && response.grounded && SCOPES[response.scope];
+  if (scope) badges.push(badge("scope", "link", scope));
   return badges;
 }
 
@@ -203,7 +220,7 @@ function abstention(response) {
   return (response.answer ?? "").split(/\n\s*\n/)[0].trim() || NO_INFORMATION;
 }
 
-function nearestSections(response, sources) {
+function nearestSections(response, sources, level) {
   const firstAtItsAddress = (source, index) => sources.findIndex((other) => other.url === source.url) === index;
   const isNear = (source) => Number(source.similarity_score) >= NEAR;
   const nearest = sources.filter(firstAtItsAddress).filter(isNear).slice(0, 3);
@@ -213,7 +230,7 @@ function nearestSections(response, sources) {
     { class: "abstention" },
     element("p", { class: "lead", "data-testid": "abstention" }, abstention(response)),
     nearest.length === 0 && covers && element("p", { "data-testid": "contents" }, covers),
-    nearest.length > 0 && element("h3", {}, "The nearest sections"),
+    nearest.length > 0 && element(`h${level}`, { class: "subheading" }, "The nearest sections"),
     nearest.length > 0 &&
       element(
         "ol",
@@ -258,7 +275,7 @@ function sourceList(response, sources) {
         );
       }),
     ),
-    others.length > 0 && element("h3", {}, "Also considered"),
+    others.length > 0 && element("h3", { class: "subheading" }, "Also considered"),
     others.length > 0 &&
       element(
         "ul",

@@ -3,6 +3,8 @@
 // Invariant: every failure is thrown as a `Problem` whose message can be shown to the
 // user, except when the caller aborts the request.
 
+import { recall, remember } from "./memory.js";
+
 /** A failed request, with a message for the user. */
 export class Problem extends Error {
   constructor(message, { code = "internal_error", status = 0, retryAfter = null } = {}) {
@@ -16,17 +18,21 @@ export class Problem extends Error {
 }
 
 const KEY = "docent.key";
-let key = remembered();
+let key = recall(KEY);
+let base = null;
+let credentials = "same-origin";
 
 /** Stores the API key for this tab only. */
 export function useKey(value) {
   key = value;
-  try {
-    if (value) sessionStorage.setItem(KEY, value);
-    else sessionStorage.removeItem(KEY);
-  } catch {
-    // Storage is blocked; the key lasts until the page is closed.
-  }
+  remember(KEY, value);
+}
+
+/** For the widget, whose page belongs to another site: uses the server at this URL, without cookies. */
+export function connect(url, itsKey) {
+  base = url;
+  key = itsKey;
+  credentials = "omit";
 }
 
 export const hasKey = () => Boolean(key);
@@ -131,16 +137,17 @@ async function send(method, path, body, { signal, sessionKey } = {}) {
   if (sessionKey) headers["X-Docent-Session-Key"] = sessionKey;
   let response;
   try {
-    // Relative to the page, so that Docent also works under a path of another site.
-    response = await fetch(new URL(`api/v1/${path}`, document.baseURI), {
+    // The chat page's requests are relative to it, so that Docent also works under a path of another site.
+    response = await fetch(new URL(`api/v1/${path}`, base ?? document.baseURI), {
       method,
       headers,
       signal,
+      credentials,
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Problem("Docent cannot be reached. Check your connection, or whether the server is running.", {
+    throw new Problem("Docent cannot be reached right now. Check your connection, or try again later.", {
       code: "unreachable",
     });
   }
@@ -176,12 +183,4 @@ function parsed(data) {
 
 function interrupted() {
   return new Problem("The connection ended before the answer was complete.", { code: "interrupted" });
-}
-
-function remembered() {
-  try {
-    return sessionStorage.getItem(KEY);
-  } catch {
-    return null;
-  }
 }

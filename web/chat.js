@@ -1,37 +1,45 @@
-// The chat page: manages the open conversation and asks questions.
+// The chat page: shows the open conversation, the welcome and the dialogs.
 //
-// Invariant: at most one answer is being written at a time; opening another conversation
-// stops it. The address bar never contains a conversation or its key, because anyone who
-// gets the address could read the conversation.
+// Invariant: the address bar has the id of the open conversation, for reloading, bookmarks
+// and the Back button, but never its key. Without the key, which is stored in this browser,
+// nobody can read the conversation.
 
 import * as api from "./api.js";
 import { Turn } from "./answer.js";
+import { announcer } from "./announcer.js";
 import { Composer } from "./composer.js";
+import { Conversation } from "./conversation.js";
 import { ConversationList, ConversationStore } from "./conversations.js";
 import { element, icon, iconButton } from "./elements.js";
 import { Sidebar } from "./sidebar.js";
 
-const CURRENT = "docent.current";
 const byId = (id) => document.getElementById(id);
 const thread = byId("thread");
 const welcome = byId("welcome");
-const announcer = byId("announcer");
-
-/** The open conversation: `id`, `key` and `readOnly`; null before the first question. */
-let session = null;
-let answering = null;
+const announce = announcer(byId("announcer"));
 
 const store = new ConversationStore();
 const sidebar = new Sidebar();
-const composer = new Composer(byId("composer"), { onAsk: startTurn, onStop: () => answering?.abort() });
+const composer = new Composer(byId("composer"), { onAsk: startTurn, onStop: () => conversation.stop() });
+const conversation = new Conversation(composer, {
+  details: () => composer.chosenPart,
+  changed: (session) => history.replaceState(null, "", session ? `?session=${encodeURIComponent(session.id)}` : location.pathname),
+  asked: listConversation,
+  gone: (id) => store.remove(id),
+  failed,
+});
 const conversations = new ConversationList(byId("conversations"), store, {
-  open: (conversation) => openConversation(conversation),
-  removed: (id) => id === session?.id && newConversation(),
+  open: (chosen) => {
+    addStep();
+    openConversation(chosen);
+  },
+  removed: (id) => id === conversation.session?.id && newConversation(),
   notify,
   confirm,
 });
 
 byId("new-conversation").addEventListener("click", () => {
+  addStep();
   newConversation();
   sidebar.close();
   composer.focus();
@@ -41,102 +49,70 @@ byId("theme").addEventListener("click", () => {
   drawTheme();
 });
 
+composer.focusOnSlash(document);
+window.addEventListener("popstate", () => {
+  // A link within the page, such as the skip link, is a step of its own.
+  if (idInAddress() !== (conversation.session?.id ?? null)) openFromAddress();
+});
+
 drawTheme();
 start();
 
 async function start() {
-  const wanted = new URLSearchParams(location.search);
-  const shared = new URLSearchParams(location.hash.slice(1));
-  history.replaceState(null, "", location.pathname);
+  const question = new URLSearchParams(location.search).get("q")?.trim();
   keepPagesOpen();
   describeBook();
   offerModules();
-
-  const question = wanted.get("q")?.trim();
-  const id = wanted.get("session");
-  // The user's own conversation opens with full access, even from a read-only link.
-  const own = store.find(id);
-  const linked = id && (own?.key && !own.readOnly ? own : { id, key: shared.get("key"), readOnly: true });
-  const conversation = linked || (question ? null : rememberedSession());
-  if (conversation) await openConversation(conversation);
-  else newConversation();
+  await openFromAddress();
   if (question) startTurn(question);
   else if (window.matchMedia("(hover: hover)").matches) composer.focus();
+}
+
+function idInAddress() {
+  return new URLSearchParams(location.search).get("session");
+}
+
+/** Opens the conversation in the address bar. Its key is stored in this browser, or is part of a read-only link. */
+function openFromAddress() {
+  const id = idInAddress();
+  if (!id) return newConversation();
+  const key = new URLSearchParams(location.hash.slice(1)).get("key");
+  const known = store.find(id);
+  // The user's own conversation opens with full access, even from a read-only link.
+  return openConversation(known && !(known.readOnly && key) ? known : { id, key, readOnly: true });
+}
+
+/** Adds a step to the browser's history, so that its Back button returns to the open conversation. */
+function addStep() {
+  history.pushState(null, "", location.href);
 }
 
 /** Asks a question in the open conversation. */
 function startTurn(query) {
   notify("");
   welcome.hidden = true;
-  const turn = new Turn(query, { announce, retry: answer });
+  const turn = newTurn(query);
   thread.append(turn.element);
-  answer(turn);
+  retry(turn);
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   turn.element.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
 }
 
-/** Sends the question of a turn; called again when the user retries. */
-async function answer(turn) {
-  if (answering) return;
-  const mine = (answering = new AbortController());
-  const { signal } = mine;
-  announcer.replaceChildren();
-  composer.setBusy(true);
-  turn.begin();
-  try {
-    session ??= await beginConversation(signal);
-    rememberSession(session);
-    const question = { query: turn.query, session_id: session.id, ...composer.chosenPart };
-    await api.ask(question, {
-      signal,
-      sessionKey: session.key,
-      onEvent: (event, data) => onEvent(turn, mine, event, data),
-    });
-  } catch (problem) {
-    // If the user has left the conversation, the turn is no longer on the page.
-    if (!signal.aborted) await failed(turn, problem);
-    else if (turn.element.isConnected) {
-      turn.stopped();
-      // The server keeps the question and the partial answer.
-      if (session) listConversation(turn);
-    }
-  } finally {
-    if (answering === mine) {
-      answering = null;
-      composer.setBusy(false);
-    }
-  }
+function newTurn(query, readOnly = false) {
+  return new Turn(query, { announce, retry, readOnly, again: () => composer.ask(query), edit: () => composer.fill(query) });
 }
 
-function onEvent(turn, mine, event, data) {
-  if (answering !== mine) return;
-  turn.receive(event, data);
-  if (event === "done") listConversation(turn);
-}
-
-async function beginConversation(signal) {
-  const { session_id, session_key } = await api.createSession(signal);
-  return { id: session_id, key: session_key, readOnly: false };
+function retry(turn) {
+  return conversation.answer(turn);
 }
 
 function listConversation(turn) {
-  store.touch(session, turn.query);
-  conversations.select(session.id);
+  store.touch(conversation.session, turn.query);
+  conversations.select(conversation.session.id);
 }
 
 async function failed(turn, problem) {
-  if (problem.status === 401 && (await askForKey())) {
-    // Allow a new attempt.
-    answering = null;
-    return answer(turn);
-  }
-  if (problem.status === 404 && session) {
-    store.remove(session.id);
-    session = null;
-    conversations.select(null);
-    rememberSession(null);
-    problem = new api.Problem("The server no longer has this conversation. Trying again starts a new one.", { code: problem.code });
-  }
+  if (problem.status === 401 && (await askForKey())) return retry(turn);
   turn.failed(problem);
 }
 
@@ -147,32 +123,28 @@ function newConversation() {
 }
 
 /** Leaves the open conversation for another one; null stands for a new conversation. */
-function switchTo(conversation) {
-  answering?.abort();
-  answering = null;
-  composer.setBusy(false);
+function switchTo(session) {
+  conversation.switchTo(session);
   composer.setReadOnly(false);
-  session = conversation;
-  rememberSession(conversation);
-  conversations.select(conversation?.id ?? null);
+  conversations.select(session?.id ?? null);
   thread.replaceChildren();
   welcome.hidden = true;
   notify("");
 }
 
-async function openConversation(conversation) {
-  const { id, key } = conversation;
-  switchTo({ id, key, readOnly: Boolean(conversation.readOnly) });
-  const mine = session;
+async function openConversation(chosen) {
+  const { id, key } = chosen;
+  switchTo({ id, key, readOnly: Boolean(chosen.readOnly) });
+  const mine = conversation.session;
   sidebar.close();
   thread.append(element("p", { class: "progress" }, element("span", { class: "pulse", "aria-hidden": "true" }), "Opening the conversation"));
   try {
     const stored = await api.loadSession(mine);
-    if (session !== mine) return; // The user has opened another conversation in the meantime.
-    showConversation(stored);
+    if (conversation.session !== mine) return; // The user has opened another conversation in the meantime.
+    showConversation(mine, stored);
   } catch (problem) {
-    if (session !== mine) return;
-    if (problem.status === 401 && (await askForKey())) return openConversation(conversation);
+    if (conversation.session !== mine) return;
+    if (problem.status === 401 && (await askForKey())) return openConversation(chosen);
     newConversation();
     if (problem.status === 404 || problem.status === 400) {
       const listed = store.find(id);
@@ -180,31 +152,33 @@ async function openConversation(conversation) {
       notify(
         listed
           ? "The server no longer has that conversation, so it was removed from your list."
-          : "That link no longer works: the conversation was deleted, or is no longer shared.",
+          : key
+            ? "That link no longer works: the conversation was deleted, or is no longer shared."
+            : "This address only works in the browser where the conversation was started. Copy a read-only link there to share it.",
       );
     } else {
-      notify(problem.message, { text: "Try again", run: () => openConversation(conversation) });
+      notify(problem.message, { text: "Try again", run: () => openConversation(chosen) });
     }
   }
 }
 
-function showConversation(stored) {
+function showConversation(session, stored) {
   const turns = stored.turns ?? [];
   session.readOnly = stored.read_only;
-  rememberSession(session);
   store.touch(session, stored.title || turns[0]?.query);
   if (stored.title) store.rename(session.id, stored.title);
   conversations.select(session.id);
   composer.setReadOnly(session.readOnly);
   welcome.hidden = turns.length > 0 || session.readOnly;
   thread.replaceChildren(...turns.map(shownTurn));
+  composer.last = turns.at(-1)?.query ?? "";
   offerEarlier(stored.earlier);
   announce(turns.length === 1 ? "Conversation opened, 1 answer." : `Conversation opened, ${turns.length} answers.`);
   thread.lastElementChild?.scrollIntoView({ block: "start" });
 }
 
 function shownTurn({ query, response }) {
-  const turn = new Turn(query, { announce, retry: answer, readOnly: session.readOnly });
+  const turn = newTurn(query, conversation.session.readOnly);
   turn.finish(response);
   return turn.element;
 }
@@ -212,12 +186,12 @@ function shownTurn({ query, response }) {
 /** Adds a button above the turns that loads earlier ones. */
 function offerEarlier(before) {
   if (!before) return;
-  const mine = session;
+  const mine = conversation.session;
   const button = element("button", { type: "button", class: "plain earlier", "data-testid": "earlier", click: async () => {
     button.disabled = true;
     try {
       const { turns, earlier } = await api.loadSession(mine, before);
-      if (session !== mine) return;
+      if (conversation.session !== mine) return;
       const first = thread.querySelector(".turn");
       const top = first?.getBoundingClientRect().top;
       button.replaceWith(...turns.map(shownTurn));
@@ -227,7 +201,7 @@ function offerEarlier(before) {
       announce(turns.length === 1 ? "1 earlier answer shown." : `${turns.length} earlier answers shown.`);
     } catch (problem) {
       button.disabled = false;
-      if (session === mine) notify(`Earlier questions could not be loaded. ${problem.message}`);
+      if (conversation.session === mine) notify(`Earlier questions could not be loaded. ${problem.message}`);
     }
   } }, "Show earlier questions");
   thread.prepend(button);
@@ -298,13 +272,6 @@ function notify(text, action = null) {
   notice.scrollIntoView({ block: "nearest" });
 }
 
-/** Announces text to screen readers. It is removed later, so that they do not find the answer twice. */
-function announce(text) {
-  const words = element("p", {}, text);
-  announcer.append(words);
-  setTimeout(() => words.remove(), 8000);
-}
-
 function confirm({ heading, text, action }) {
   byId("confirm-heading").textContent = heading;
   byId("confirm-text").textContent = text;
@@ -368,27 +335,8 @@ function decide(dialog) {
 
 function drawTheme() {
   const choice = window.docentTheme.choice();
-  const label = { system: "Theme: system", light: "Theme: light", dark: "Theme: dark" }[choice];
+  const label = `Theme: ${choice}`;
   byId("theme").replaceChildren(icon(choice));
   byId("theme").setAttribute("aria-label", label);
   byId("theme").title = label;
-}
-
-/** Remembers the open conversation for reloads of this tab; other tabs do not see it. */
-function rememberSession(conversation) {
-  try {
-    if (conversation) sessionStorage.setItem(CURRENT, JSON.stringify(conversation));
-    else sessionStorage.removeItem(CURRENT);
-  } catch {
-    // Storage is blocked; a reload starts a new conversation.
-  }
-}
-
-function rememberedSession() {
-  try {
-    const { id, key, readOnly } = JSON.parse(sessionStorage.getItem(CURRENT));
-    return id && key ? { id, key, readOnly: Boolean(readOnly) } : null;
-  } catch {
-    return null;
-  }
 }

@@ -1,13 +1,14 @@
 // The numbered marks after a sentence, and the card that shows the quoted words.
 //
-// A card comes right after its mark in the document, so that Tab and screen readers move
-// from the mark into the card. Hovering over or focusing a mark shows the card; pressing
-// the mark keeps the card open until Escape or a press elsewhere.
+// Hovering over or focusing a mark shows the card; pressing the mark keeps the card open
+// until Escape or a press elsewhere. A card comes right after its mark in the document, so
+// that screen readers, and Tab in a card that was opened with Enter, move from the mark into
+// the card. Otherwise Tab moves on to the next mark.
 //
 // Invariant: the highlighted words are exactly the citation's quote, whether or not the
 // passage around them is known.
 
-import { bookLink, element, followable, icon, iconButton, readableAddress, scrollable } from "./elements.js";
+import { bookLink, element, focusedBeside, followable, icon, iconButton, readableAddress, scrollable } from "./elements.js";
 import * as floating from "./floating.js";
 
 const OPEN_AFTER = 120;
@@ -86,6 +87,9 @@ class Card {
     mark.addEventListener("focus", () => {
       if (!this.closing && mark.matches(":focus-visible")) this.#open();
     });
+    mark.addEventListener("keydown", (event) => {
+      if (event.key === "Tab" && !this.pinned) this.#close();
+    });
     mark.addEventListener("focusout", (event) => this.#focusMoved(event));
     mark.addEventListener("click", (event) => this.#pressed(event));
     this.hover = hover;
@@ -114,7 +118,7 @@ class Card {
   }
 
   #close() {
-    if (this.card && floating.isShown(this.card)) floating.hide("closed");
+    if (this.card) floating.hide("closed");
   }
 
   #hovered(event) {
@@ -127,7 +131,7 @@ class Card {
     clearTimeout(this.timer);
     if (this.pinned) return;
     this.timer = setTimeout(() => {
-      const focused = this.card?.contains(document.activeElement) || this.mark.matches(":focus-visible");
+      const focused = this.card?.contains(focusedBeside(this.mark)) || this.mark.matches(":focus-visible");
       if (!focused) this.#close();
     }, CLOSE_AFTER);
   }
@@ -188,7 +192,7 @@ class Card {
   }
 
   #dismiss() {
-    const focused = this.card.contains(document.activeElement);
+    const focused = this.card.contains(focusedBeside(this.mark));
     this.#close();
     if (focused) this.mark.focus();
   }

@@ -3,13 +3,16 @@
 // Invariant: a question is sent only if it has 1 to 8000 characters and no answer is
 // being written; otherwise it stays in the box, unchanged.
 
-import { element } from "./elements.js";
+import { element, focusedBeside } from "./elements.js";
 
 const LIMIT = 8000;
 const NEAR_LIMIT = 7000;
 
 export class Composer {
-  /** `form` contains the elements used below; `onAsk` receives the question, `onStop` nothing. */
+  /**
+   * `form` contains the elements used below; the choice of a module and the note are optional.
+   * `onAsk` receives the question, `onStop` nothing.
+   */
   constructor(form, { onAsk, onStop }) {
     this.form = form;
     this.onAsk = onAsk;
@@ -22,17 +25,14 @@ export class Composer {
     this.box = form.querySelector(".composer-box");
     this.readOnlyNote = form.querySelector("#read-only");
     this.busy = false;
+    /** The last question of the conversation, which the up arrow brings back. */
+    this.last = "";
 
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#submit();
     });
-    this.question.addEventListener("keydown", (event) => {
-      // While an input method is composing, Enter accepts its suggestion.
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-      event.preventDefault();
-      this.#submit();
-    });
+    this.question.addEventListener("keydown", (event) => this.#onKey(event));
     this.question.addEventListener("input", () => this.#changed());
     this.stopButton.addEventListener("click", onStop);
     this.#changed();
@@ -40,7 +40,7 @@ export class Composer {
 
   /** The book and the module to search; undefined if everything is searched. */
   get chosenPart() {
-    const { book, module } = this.module.selectedOptions[0]?.dataset ?? {};
+    const { book, module } = this.module?.selectedOptions[0]?.dataset ?? {};
     return { book, module };
   }
 
@@ -65,7 +65,7 @@ export class Composer {
 
   /** While an answer is being written, the send button becomes a stop button. */
   setBusy(busy) {
-    const focused = document.activeElement === this.sendButton || document.activeElement === this.stopButton;
+    const focused = [this.sendButton, this.stopButton].includes(focusedBeside(this.form));
     this.busy = busy;
     this.sendButton.hidden = busy;
     this.stopButton.hidden = !busy;
@@ -82,12 +82,54 @@ export class Composer {
     this.question.focus({ preventScroll: true });
   }
 
+  /** The `/` key moves the focus into the box, unless the user is typing elsewhere in `area`. */
+  focusOnSlash(area) {
+    area.addEventListener("keydown", (event) => {
+      const isShortcut = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey;
+      if (!isShortcut || event.composedPath()[0].matches?.("input, textarea, select")) return;
+      event.preventDefault();
+      this.focus();
+    });
+  }
+
+  /** Puts a question into the box, with the cursor at its end. */
+  fill(text) {
+    this.question.value = text;
+    this.#changed();
+    this.focus();
+  }
+
+  /** Sends a question, or puts it into the box if it cannot be sent now. */
+  ask(text) {
+    if (this.#canSend(text.trim())) this.#send(text.trim());
+    else this.fill(text);
+  }
+
+  #canSend(text) {
+    return !this.busy && text !== "" && lengthOf(text) <= LIMIT;
+  }
+
+  #send(text) {
+    this.last = text;
+    this.onAsk(text);
+  }
+
+  #onKey(event) {
+    // While an input method is composing, Enter accepts its suggestion.
+    if (event.isComposing || event.shiftKey) return;
+    const recalls = event.key === "ArrowUp" && this.question.value === "" && this.last;
+    if (event.key !== "Enter" && !recalls) return;
+    event.preventDefault();
+    if (recalls) this.fill(this.last);
+    else this.#submit();
+  }
+
   #submit() {
     const text = this.question.value.trim();
-    if (this.busy || !text || lengthOf(text) > LIMIT) return;
+    if (!this.#canSend(text)) return;
     this.question.value = "";
     this.#changed();
-    this.onAsk(text);
+    this.#send(text);
   }
 
   #changed() {

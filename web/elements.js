@@ -3,6 +3,8 @@
 // Invariant: strings become text, never markup. Only absolute http and https URLs
 // become links.
 
+let opensHere = () => false;
+
 /**
  * Creates an element with attributes and children. An attribute whose value is a function
  * becomes an event listener; attributes and children that are `null`, `undefined` or
@@ -50,10 +52,21 @@ export function followable(address) {
   }
 }
 
-/** A link that opens in a new tab, or plain text if the address cannot be opened. */
+/** Decides which URLs open in this tab. Unless this is called, links open in a new tab. */
+export function openInThisTab(decide) {
+  opensHere = decide;
+}
+
+/** A link to the book, or plain text if the address cannot be opened. */
 export function bookLink(address, attributes, ...children) {
-  if (!followable(address)) return element("span", attributes, ...children);
-  return element("a", { ...attributes, href: address, target: "_blank", rel: "noopener" }, ...children);
+  const url = followable(address);
+  if (!url) return element("span", attributes, ...children);
+  return element("a", { ...attributes, href: address, target: !opensHere(url) && "_blank", rel: "noopener" }, ...children);
+}
+
+/** The focused element in the document or shadow root that contains `node`. */
+export function focusedBeside(node) {
+  return node.getRootNode().activeElement;
 }
 
 /** The address of a passage for display: without the scheme and the text fragment. */
@@ -102,5 +115,7 @@ const DRAWINGS = {
   rename: ["M4 20l1-4L16 5l3 3L8 19z", "M14 7l3 3"],
   remove: ["M5 7h14", "M10 7V4h4v3", "M7 7l1 13h8l1-13"],
   download: ["M12 4v11", "M7.5 11l4.5 4.5 4.5-4.5", "M5 20h14"],
+  send: ["M12 19V5", "M5.5 11.5L12 5l6.5 6.5"],
+  stop: ["M7.5 7.5h9v9h-9z"],
   retry: ["M20 11a8 8 0 1 0-2.3 6.3", "M20 5v6h-6"],
 };

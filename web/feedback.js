@@ -4,7 +4,7 @@
 // with the same rating.
 
 import { sendFeedback } from "./api.js";
-import { element, iconButton } from "./elements.js";
+import { element, focusedBeside, iconButton } from "./elements.js";
 
 /** The two buttons, and the form that opens below them. */
 export function feedbackControls(turnId) {
@@ -68,7 +68,7 @@ export function feedbackControls(turnId) {
   }
 
   function close() {
-    const focused = fields.contains(document.activeElement);
+    const focused = fields.contains(focusedBeside(fields));
     fields.hidden = true;
     comment.value = "";
     if (focused) (rating === "up" ? up : down).focus();

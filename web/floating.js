@@ -1,7 +1,9 @@
 // Shows an element next to another one, above everything else.
 //
-// Invariant: only one floating element is shown at a time, it stays inside the window,
-// and Escape or a press outside closes it.
+// Invariant: only one floating element is shown at a time, and Escape or a press outside
+// closes it. It stays inside the window, or inside the closest ancestor with `data-frame`.
+
+import { focusedBeside } from "./elements.js";
 
 const MARGIN = 12;
 const GAP = 8;
@@ -39,44 +41,45 @@ export function hide(reason = "closed") {
   onHide?.(reason);
 }
 
-/** Whether this element is shown. */
-export function isShown(floating) {
-  return shown?.floating === floating;
-}
-
 function onKey(event) {
   if (event.key !== "Escape") return;
   // The element below, such as the open sidebar, must not react to the same key press.
   event.stopPropagation();
   event.preventDefault();
   const { floating, anchor } = shown;
-  const inside = floating.contains(document.activeElement) || anchor === document.activeElement;
+  const focused = focusedBeside(anchor);
+  const inside = floating.contains(focused) || anchor === focused;
   hide("escape");
   if (inside) anchor.focus();
 }
 
 function onPress(event) {
-  if (!shown.floating.contains(event.target) && !shown.anchor.contains(event.target)) hide("outside");
+  // The target of an event inside a shadow root is its host.
+  const path = event.composedPath();
+  if (!path.includes(shown.floating) && !path.includes(shown.anchor)) hide("outside");
 }
 
 function position(floating, anchor, sheet) {
+  const frame = anchor.closest("[data-frame]")?.getBoundingClientRect();
   // On a phone, a card is a sheet at the bottom edge, placed by the style sheet.
-  if (sheet && window.matchMedia("(max-width: 40rem)").matches) {
+  if (sheet && !frame && window.matchMedia("(max-width: 40rem)").matches) {
     floating.style.left = floating.style.top = "";
     return;
   }
+  const { clientWidth, clientHeight } = document.documentElement;
+  const within = frame ?? new DOMRect(0, 0, clientWidth, clientHeight);
   const at = anchor.getBoundingClientRect();
-  if (at.bottom < 0 || at.top > window.innerHeight) {
+  if (at.bottom < within.top || at.top > within.bottom) {
     hide("scrolled");
     return;
   }
+  if (frame) floating.style.width = `${frame.width - 2 * MARGIN}px`;
   const size = floating.getBoundingClientRect();
-  const { clientWidth, clientHeight } = document.documentElement;
-  const left = Math.min(Math.max(MARGIN, at.left - 24), clientWidth - size.width - MARGIN);
+  const [first, last] = [within.left + MARGIN, within.right - MARGIN - size.width];
+  const [highest, lowest] = [within.top + MARGIN, within.bottom - MARGIN - size.height];
   const below = at.bottom + GAP;
   const above = at.top - GAP - size.height;
-  const fitsBelow = below + size.height <= clientHeight - MARGIN;
-  const top = fitsBelow || above < MARGIN ? Math.min(below, clientHeight - size.height - MARGIN) : above;
-  floating.style.left = `${Math.max(MARGIN, left)}px`;
-  floating.style.top = `${Math.max(MARGIN, top)}px`;
+  const top = below <= lowest || above < highest ? Math.min(below, lowest) : above;
+  floating.style.left = `${Math.max(first, Math.min(at.left - 24, last))}px`;
+  floating.style.top = `${Math.max(highest, top)}px`;
 }

@@ -4,10 +4,11 @@
 // there, images are removed and only http and https links are kept.
 
 import { citationMark } from "./citation.js";
-import { element, followable, icon, iconButton, scrollable } from "./elements.js";
+import { bookLink, element, focusedBeside, icon, iconButton, scrollable } from "./elements.js";
 
 const BLOCKS = new Set("P UL OL DL PRE TABLE BLOCKQUOTE H1 H2 H3 H4 H5 H6 HR DIV".split(" "));
 let answers = 0;
+let policy = null;
 
 /** The body of one answer. */
 export class Prose {
@@ -93,27 +94,34 @@ function unsupportedNote() {
 
 function parse(sentence) {
   const template = document.createElement("template");
-  if (!sentence.html) {
-    template.content.append(sentence.text);
-    return template.content;
-  }
-  template.innerHTML = sentence.html;
   const { content } = template;
+  const markup = sentence.html && trusted(sentence.html);
+  if (!markup) {
+    content.append(sentence.text);
+    return content;
+  }
+  template.innerHTML = markup;
   // A single paragraph is an inline sentence; unwrap it.
   if (content.children.length === 1 && content.firstElementChild.tagName === "P" && content.textContent.trim() === content.firstElementChild.textContent.trim()) {
     content.firstElementChild.replaceWith(...content.firstElementChild.childNodes);
   }
   // The page must not load images from other servers; show their descriptions instead.
   for (const picture of content.querySelectorAll("img")) picture.replaceWith(picture.alt);
-  for (const link of content.querySelectorAll("a")) {
-    if (followable(link.getAttribute("href"))) {
-      link.target = "_blank";
-      link.rel = "noopener";
-    } else {
-      link.replaceWith(...link.childNodes);
-    }
-  }
+  for (const link of content.querySelectorAll("a")) link.replaceWith(bookLink(link.getAttribute("href"), {}, ...link.childNodes));
   return content;
+}
+
+/**
+ * An author's page may require that HTML comes from an allowed policy (Trusted Types).
+ * Null if it does not allow this one.
+ */
+function trusted(html) {
+  try {
+    policy ??= window.trustedTypes?.createPolicy("docent-widget", { createHTML: (text) => text }) ?? { createHTML: (text) => text };
+    return policy.createHTML(html);
+  } catch {
+    return null;
+  }
 }
 
 /** The element that gets the marks of a block: its last paragraph or list item, or the block itself for code and tables. */
@@ -146,7 +154,7 @@ export async function copyText(text, button) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    copied = copyTheOldWay(text);
+    copied = copyTheOldWay(text, button);
   }
   if (button.dataset.copied) return copied;
   button.dataset.copied = "true";
@@ -165,11 +173,11 @@ export async function copyText(text, button) {
 }
 
 /** Pages without https cannot use the clipboard API; copying from a selected text area still works. */
-function copyTheOldWay(text) {
+function copyTheOldWay(text, button) {
   const area = element("textarea", { class: "visually-hidden", "aria-hidden": "true", tabindex: "-1" });
-  const focused = document.activeElement;
+  const focused = focusedBeside(button);
   area.value = text;
-  document.body.append(area);
+  button.after(area);
   area.select();
   const copied = document.execCommand("copy");
   area.remove();

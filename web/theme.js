@@ -25,7 +25,6 @@
     const dark = choice === "dark" || (choice === "system" && prefersDark.matches);
     root.dataset.themeChoice = choice;
     root.dataset.theme = dark ? "dark" : "light";
-    root.dispatchEvent(new CustomEvent("docent-theme", { detail: choice }));
   }
 
   function choice() {

@@ -3,6 +3,7 @@
 //! Invariant: every response carries a request id, and every error body has the shape that the API specifies.
 
 mod ask;
+mod assets;
 mod book;
 mod error;
 mod access;

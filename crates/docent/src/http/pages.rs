@@ -9,13 +9,10 @@ use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use include_dir::{Dir, include_dir};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::Server;
 use super::error::{ApiError, Code};
-
-static WEB: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../web");
+use super::{Server, assets};
 
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                            connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'";
@@ -48,25 +45,14 @@ pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
 }
 
 fn file(name: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
-    let file = WEB.get_file(name);
-    let file = file.ok_or_else(|| ApiError::new(Code::NotFound, "Not found"))?;
-    // The files only change with the binary, so a hash of the contents is a sufficient ETag.
-    let tag = format!("\"{:x}\"", xxhash_rust::xxh3::xxh3_64(file.contents()));
-    if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+    let asset = assets::get(name).ok_or_else(|| ApiError::new(Code::NotFound, "Not found"))?;
+    if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == asset.tag.as_bytes()) {
         return Ok((StatusCode::NOT_MODIFIED, [policy()]).into_response());
     }
-    let kind = match name.rsplit_once('.').map(|(_, extension)| extension) {
-        Some("html") => "text/html; charset=utf-8",
-        Some("css") => "text/css; charset=utf-8",
-        Some("js") => "text/javascript; charset=utf-8",
-        Some("svg") => "image/svg+xml",
-        _ => "application/octet-stream",
-    };
-    let mut response =
-        ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], [policy()], file.contents())
-            .into_response();
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
-        response.headers_mut().insert(header::ETAG, tag);
-    }
-    Ok(response)
+    let described = [
+        (header::CONTENT_TYPE, asset.kind),
+        (header::CACHE_CONTROL, "no-cache"),
+        (header::ETAG, asset.tag.as_str()),
+    ];
+    Ok((described, [policy()], asset.content.as_str()).into_response())
 }

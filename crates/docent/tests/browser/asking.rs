@@ -183,6 +183,37 @@ async fn ratings_and_comments_reach_the_operator() {
 }
 
 #[tokio::test]
+async fn a_question_can_be_edited_and_an_answer_asked_for_again() {
+    let library = Book::new().serve();
+    browse("again", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        let first = browser.ask(QUESTION).await;
+        browser.hover(&first.element).await;
+        first.click("edit").await;
+        browser.until("document.activeElement.id === 'question'").await;
+        browser.press(" Answer in one sentence.").await;
+        browser.press(Key::Enter).await;
+        let edited = browser.turn(1).await;
+        edited.is("complete").await;
+        assert_eq!(edited.text("asked").await, format!("{QUESTION} Answer in one sentence."));
+
+        // A question that is being written is not lost.
+        browser.find("question").await.send_keys("What is a").await.unwrap();
+        // The driver would scroll the button under the page header.
+        browser.value("window.scrollTo(0, 0)").await;
+        first.click("again").await;
+        let again = browser.turn(2).await;
+        again.is("complete").await;
+        assert_eq!(again.text("asked").await, QUESTION);
+        assert_eq!(again.sentences().await, first.sentences().await);
+        assert_eq!(browser.value("document.getElementById('question').value").await, "What is a");
+        browser.picture("again").await;
+    })
+    .await;
+    assert_eq!(library.conversations()[0]["turn_count"], 3);
+}
+
+#[tokio::test]
 async fn a_question_can_be_limited_to_one_of_several_books() {
     let docent = Docent::new();
     docent.write("pumps/index.md", "# Pumps\n\nGrease the bearing of the pump every month.\n");

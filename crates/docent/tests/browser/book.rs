@@ -211,6 +211,8 @@ pub struct Site {
 struct State {
     /// The address of the widget on the pages, if there is one.
     widget: OnceLock<String>,
+    /// The content security policy of the pages, if there is one.
+    policy: OnceLock<String>,
     closed: AtomicBool,
 }
 
@@ -227,7 +229,7 @@ impl Site {
                 }
                 let (folder, known) = (folder.clone(), known.clone());
                 // A browser opens connections it may never use, so each gets its own thread.
-                std::thread::spawn(move || answer(connection, &folder, known.widget.get()));
+                std::thread::spawn(move || answer(connection, &folder, &known));
             }
         });
         Self { url, state }
@@ -235,6 +237,11 @@ impl Site {
 
     pub fn page(&self, path: &str) -> String {
         format!("{}/{path}", self.url)
+    }
+
+    /// From now on, sends this content security policy with every page.
+    pub fn restrict(&self, policy: String) {
+        self.state.policy.set(policy).unwrap();
     }
 }
 
@@ -247,7 +254,7 @@ impl Drop for Site {
 }
 
 /// Answers one request.
-fn answer(mut connection: TcpStream, folder: &Path, widget: Option<&String>) -> std::io::Result<()> {
+fn answer(mut connection: TcpStream, folder: &Path, state: &State) -> std::io::Result<()> {
     let mut lines = BufReader::new(connection.try_clone()?).lines();
     let Some(first) = lines.next().transpose()? else { return Ok(()) };
     while lines.next().transpose()?.is_some_and(|line| !line.is_empty()) {}
@@ -259,11 +266,14 @@ fn answer(mut connection: TcpStream, folder: &Path, widget: Option<&String>) -> 
         None if path == "favicon.ico" => ("204 No Content", String::new()),
         None => ("404 Not Found", String::new()),
     };
-    let tag = widget.map(|docent| format!("<script src=\"{docent}/widget.js\" defer></script></body>"));
+    let tag =
+        state.widget.get().map(|docent| format!("<script src=\"{docent}/widget.js\" defer></script></body>"));
     let body = tag.map_or(body.clone(), |tag| body.replace("</body>", &tag));
+    let policy = state.policy.get().map(|policy| format!("content-security-policy: {policy}\r\n"));
+    let policy = policy.unwrap_or_default();
     write!(
         connection,
-        "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\nconnection: \
+        "HTTP/1.1 {status}\r\n{policy}content-type: text/html; charset=utf-8\r\ncontent-length: {}\r\nconnection: \
          close\r\n\r\n{body}",
         body.len()
     )

@@ -29,9 +29,47 @@ async fn a_conversation_can_be_renamed_and_survives_a_reload() {
         // Citations work as before.
         turn.click("citation").await;
         assert_eq!(browser.text("citation-quote").await, DEFINITION);
-        // The address does not reveal the conversation.
-        let address = browser.driver.current_url().await.unwrap();
-        assert_eq!(address.as_str(), format!("{}/", library.served.url));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_address_bar_names_the_conversation_but_not_its_key() {
+    let library = Book::new().serve();
+    browse("address", async |browser| {
+        let address = async || browser.driver.current_url().await.unwrap().to_string();
+        browser.open_chat(&library.served.url).await;
+        browser.ask(QUESTION).await;
+        let first = address().await;
+        let id = library.conversations()[0]["session_id"].as_str().unwrap().to_owned();
+        assert_eq!(first, format!("{}/?session={id}", library.served.url));
+
+        browser.click("new-conversation").await;
+        browser.find("suggestions").await;
+        assert_eq!(address().await, format!("{}/", library.served.url));
+        browser.ask("What gravity does Gazebo apply?").await;
+        let second = address().await;
+        assert_ne!(second, first);
+
+        browser.driver.back().await.unwrap();
+        browser
+            .until(&format!("document.querySelector('[data-testid=asked]')?.textContent === '{QUESTION}'"))
+            .await;
+        assert_eq!(address().await, first);
+        browser.driver.forward().await.unwrap();
+        browser
+            .until("document.querySelector('[data-testid=asked]')?.textContent.startsWith('What gravity')")
+            .await;
+
+        // A bookmark opens it in this browser; elsewhere the address says how to share it.
+        browser.open(&first).await;
+        assert_eq!(browser.turn(0).await.text("asked").await, QUESTION);
+        browser.find("question").await;
+        browser.value("localStorage.clear()").await;
+        browser.expect_in_console("404 (Not Found)");
+        browser.reload().await;
+        let notice = browser.text("notice").await;
+        assert!(notice.starts_with("This address only works in the browser where"), "{notice}");
     })
     .await;
 }
@@ -107,7 +145,8 @@ async fn a_conversation_can_be_exported_and_shared() {
         browser.open(&link).await;
         let turn = browser.turn(0).await;
         assert_eq!(turn.text("asked").await, QUESTION);
-        assert_eq!(browser.driver.current_url().await.unwrap().as_str(), format!("{origin}/"));
+        let address = browser.driver.current_url().await.unwrap();
+        assert!(!address.as_str().contains("key"), "{address}");
         assert!(browser.text("read-only").await.contains("shared with you"));
         browser.gone("question").await;
         browser.picture("shared").await;
@@ -124,8 +163,10 @@ async fn a_conversation_can_be_exported_and_shared() {
         // The owner of the conversation stops sharing it.
         let own = own.as_str().unwrap().replace('\'', "\\'");
         browser.value(&format!("(sessionStorage.clear(), localStorage.setItem('docent.conversations', '{own}'))")).await;
-        browser.reload().await;
+        browser.open(origin).await;
         browser.click("conversation-open").await;
+        // Opening a conversation redraws the list, which closes its menus.
+        browser.turn(0).await;
         browser.find("question").await;
         browser.choose("stop-sharing").await;
         assert!(browser.text("notice").await.contains("no longer work"));

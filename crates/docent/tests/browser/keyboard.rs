@@ -1,5 +1,6 @@
 //! Using the chat page with the keyboard alone.
 
+use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
 use thirtyfour::prelude::*;
 
 use crate::book::{Book, DEFINITION};
@@ -69,6 +70,72 @@ async fn asking_citations_and_rating_work_with_the_keyboard() {
         browser.press(Key::Enter).await;
         turn.find("feedback-note").await.wait_until().has_text("Thank you.").await.unwrap();
         tab(browser, Forward, "[data-testid=send]").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_up_arrow_recalls_the_last_question_and_a_slash_focuses_the_box() {
+    let library = Book::new().serve();
+    browse("keyboard-question", async |browser| {
+        let typed = async || browser.value("document.getElementById('question').value").await;
+        browser.open_chat(&library.served.url).await;
+        browser.until("document.activeElement.id === 'question'").await;
+        browser.press(Key::Up).await;
+        assert_eq!(typed().await, "", "nothing was asked yet");
+        browser.press("What is a topic?").await;
+        browser.press(Key::Enter).await;
+        browser.turn(0).await.is("complete").await;
+        browser.press(Key::Up).await;
+        assert_eq!(typed().await, "What is a topic?");
+        browser.press("!").await;
+        browser.press(Key::Up).await;
+        assert_eq!(typed().await, "What is a topic?!", "the arrow moves the cursor in a box with text");
+
+        // After a reload, the question is that of the conversation.
+        browser.reload().await;
+        browser.turn(0).await;
+        browser.until("document.activeElement.id === 'question'").await;
+        browser.press(Key::Up).await;
+        assert_eq!(typed().await, "What is a topic?");
+
+        tab(browser, Back, "[data-testid=theme]").await;
+        browser.press("/").await;
+        browser.until("document.activeElement.id === 'question'").await;
+        assert_eq!(typed().await, "What is a topic?");
+        browser.press("/").await;
+        assert_eq!(typed().await, "What is a topic?/", "in the box it is a character");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_citation_is_one_tab_stop() {
+    let page = "<section><h2 id=\"gears\">Gears</h2><p>A gear pump moves oil with two gears.</p></section>";
+    let said = "A gear pump moves oil [1]. It moves it with two gears [1].";
+    let model = ScriptedModel::start(vec![Reply::text(said)]).await.unwrap();
+    let library = Book::new().page("pumps/gears.html", "Pumps", page).written_by(&model).serve();
+    browse("keyboard-citations", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        let turn = browser.ask("How does a gear pump move oil?").await;
+        let marks = turn.all("citation").await.len();
+        assert!(marks > 1, "{marks}");
+        tab(browser, Back, "[data-testid=citation]").await;
+        for _ in 1..marks {
+            tab(browser, Back, "[data-testid=citation]").await;
+        }
+        browser.find("citation-card").await;
+        for _ in 1..marks {
+            let before = browser.value("document.activeElement.closest('.sentence').textContent").await;
+            browser.press(Key::Tab).await;
+            assert_eq!(browser.value("document.activeElement.dataset.testid").await, "citation");
+            let after = browser.value("document.activeElement.closest('.sentence').textContent").await;
+            assert_ne!(before, after);
+            browser.find("citation-card").await;
+        }
+        browser.press(Key::Tab).await;
+        browser.gone("citation-card").await;
+        assert_ne!(browser.value("document.activeElement.dataset.testid").await, "citation");
     })
     .await;
 }

@@ -13,10 +13,10 @@ pub struct Panel<'a> {
 pub const SHADOW: &str = "document.querySelector('docent-widget').shadowRoot";
 
 impl Panel<'_> {
-    /// A part by its test id without `widget-`, as soon as it is visible.
+    /// A part by its test id, as soon as it is visible.
     pub async fn find(&self, part: &str) -> WebElement {
         let found = format!(
-            "(() => {{ const one = {SHADOW}.querySelector('[data-testid=\"widget-{part}\"]');
+            "(() => {{ const one = {SHADOW}.querySelector('[data-testid=\"{part}\"]');
              return one?.checkVisibility() && one; }})()"
         );
         self.browser.until_element(&found).await
@@ -24,7 +24,7 @@ impl Panel<'_> {
 
     /// The current number of such parts.
     pub async fn count(&self, part: &str) -> u64 {
-        let all = format!("{SHADOW}.querySelectorAll('[data-testid=\"widget-{part}\"]').length");
+        let all = format!("{SHADOW}.querySelectorAll('[data-testid=\"{part}\"]').length");
         self.browser.value(&all).await.as_u64().unwrap()
     }
 
@@ -36,10 +36,17 @@ impl Panel<'_> {
         self.find(part).await.text().await.unwrap()
     }
 
+    /// The texts of all such parts.
+    pub async fn texts(&self, part: &str) -> Vec<String> {
+        let all =
+            format!("[...{SHADOW}.querySelectorAll('[data-testid=\"{part}\"]')].map((one) => one.innerText)");
+        serde_json::from_value(self.browser.value(&all).await).unwrap()
+    }
+
     /// Waits until no such part is visible.
     pub async fn gone(&self, part: &str) {
         let gone = format!(
-            "![...{SHADOW}.querySelectorAll('[data-testid=\"widget-{part}\"]')].some((one) => one.checkVisibility())"
+            "![...{SHADOW}.querySelectorAll('[data-testid=\"{part}\"]')].some((one) => one.checkVisibility())"
         );
         self.browser.until(&gone).await;
     }
@@ -51,8 +58,8 @@ impl Panel<'_> {
         typed.send_keys(question).await.unwrap();
         typed.send_keys(Key::Enter).await.unwrap();
         let ended = format!(
-            "{SHADOW}.querySelectorAll('[data-testid=widget-turn]').length === {} &&
-             {SHADOW}.querySelector('[data-testid=widget-stop]').hidden",
+            "{SHADOW}.querySelectorAll('[data-testid=turn]').length === {} &&
+             {SHADOW}.querySelector('[data-testid=stop]').hidden",
             before + 1
         );
         self.browser.until(&ended).await;

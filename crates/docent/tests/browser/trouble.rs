@@ -57,7 +57,7 @@ async fn an_unreachable_server_is_reported_and_the_question_can_be_retried() {
         browser.expect_in_console("net::ERR_CONNECTION_REFUSED");
         let turn = browser.ask("What is a topic?").await;
         turn.is("failed").await;
-        assert!(turn.text("error").await.contains("Docent cannot be reached."));
+        assert!(turn.text("error").await.contains("Docent cannot be reached right now."));
         browser.picture("unreachable").await;
         turn.click("retry").await;
         turn.is("failed").await;

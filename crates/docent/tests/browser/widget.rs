@@ -18,7 +18,7 @@ async fn the_widget_answers_and_continues_the_conversation_on_the_next_page() {
         panel.click("button").await;
         panel.ask(QUESTION).await;
         assert!(panel.text("sentence").await.starts_with(DEFINITION));
-        assert_eq!(panel.text("scope").await, "From the whole book");
+        assert_eq!(panel.text("badge").await, "From the book");
         panel.click("citation").await;
         let card = panel.text("citation-card").await;
         assert!(card.contains("What a node is") && card.contains(DEFINITION), "{card}");
@@ -29,13 +29,12 @@ async fn the_widget_answers_and_continues_the_conversation_on_the_next_page() {
         browser.until(&format!("{SHADOW}.textContent.includes('Thank you.')")).await;
 
         panel.ask("Who won the football world cup in 1998?").await;
-        panel.find("badge").await;
-        assert_eq!(panel.text("badge").await, "Not in the book");
+        browser.until(&format!("{SHADOW}.textContent.includes('Not in the book')")).await;
 
         // The next page of the book shows the same conversation.
         browser.open(&library.site.page("ros2/topics.html")).await;
         panel.find("panel").await;
-        browser.until(&format!("{SHADOW}.querySelectorAll('[data-testid=widget-turn]').length === 2")).await;
+        browser.until(&format!("{SHADOW}.querySelectorAll('[data-testid=turn]').length === 2")).await;
         panel.click("new").await;
         panel.gone("turn").await;
         panel.click("close").await;
@@ -61,7 +60,7 @@ async fn a_question_can_be_about_the_selected_text() {
         panel.click("ask-selection").await;
         assert!(panel.text("selection").await.contains("A managed node moves through four states"));
         panel.ask("Which states are there?").await;
-        assert_eq!(panel.text("scope").await, "From your selection");
+        assert_eq!(panel.texts("badge").await, ["From the book", "From your selection"]);
         assert!(panel.text("answer").await.contains("unconfigured, inactive, active and finalized"));
         browser.picture("widget-selection").await;
         panel.gone("selection").await;
@@ -89,7 +88,31 @@ async fn an_answer_can_be_stopped_with_the_keyboard() {
         model.hangup().await;
         browser.press(Key::Escape).await;
         panel.gone("panel").await;
-        assert_eq!(browser.value(&format!("{SHADOW}.activeElement.dataset.testid")).await, "widget-button");
+        assert_eq!(browser.value(&format!("{SHADOW}.activeElement.dataset.testid")).await, "button");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_question_box_has_the_keys_of_the_chat_page() {
+    let library = Book::new().with_widget().serve();
+    browse("widget-keys", async |browser| {
+        let typed = async || browser.value(&format!("{SHADOW}.querySelector('#question').value")).await;
+        browser.open(&library.site.page("ros2/nodes.html")).await;
+        let panel = Panel { browser };
+        panel.click("button").await;
+        panel.ask(QUESTION).await;
+        browser.press(Key::Up).await;
+        assert_eq!(typed().await, QUESTION);
+
+        // In the panel, a slash moves to the box; on the author's page, it is the author's.
+        browser.value(&format!("{SHADOW}.querySelector('[data-testid=again]').focus()")).await;
+        browser.press("/").await;
+        assert_eq!(browser.value(&format!("{SHADOW}.activeElement.id")).await, "question");
+        browser.value(&format!("{SHADOW}.activeElement.blur()")).await;
+        browser.press("/").await;
+        assert_eq!(browser.value("document.activeElement === document.body").await, true);
+        assert_eq!(typed().await, QUESTION);
     })
     .await;
 }
@@ -109,6 +132,31 @@ async fn an_origin_that_is_not_allowed_gets_no_answers() {
     })
     .await;
     assert!(library.conversations().is_empty());
+}
+
+#[tokio::test]
+async fn a_page_may_allow_nothing_but_the_script_and_the_server() {
+    let library = Book::new().with_widget().serve();
+    let docent = &library.served.url;
+    library.site.restrict(format!(
+        "default-src 'none'; script-src {docent}/widget.js; connect-src {docent}/api/; \
+         require-trusted-types-for 'script'; trusted-types docent-widget"
+    ));
+    browse("widget-policy", async |browser| {
+        browser.open(&library.site.page("ros2/nodes.html")).await;
+        // The page's own inline style.
+        browser.expect_in_console("Content Security Policy directive");
+        let panel = Panel { browser };
+        panel.click("button").await;
+        panel.ask(QUESTION).await;
+        assert!(panel.text("sentence").await.starts_with(DEFINITION));
+        panel.click("citation").await;
+        panel.find("citation-card").await;
+        let position = format!("getComputedStyle({SHADOW}.querySelector('.panel')).position");
+        assert_eq!(browser.value(&position).await, "fixed", "the widget's styles are applied");
+        browser.picture("widget-policy").await;
+    })
+    .await;
 }
 
 #[tokio::test]
