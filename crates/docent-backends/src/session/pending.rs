@@ -179,7 +179,9 @@ mod tests {
     use crate::session::memory::MemorySessions;
 
     fn logged(question: &str) -> LoggedTurn {
-        LoggedTurn { question: question.to_owned(), ..LoggedTurn::new(&turn(question).response, &[]) }
+        let mut logged = LoggedTurn::new(&turn(question).response, &[]);
+        logged.question = question.to_owned();
+        logged
     }
 
     fn files(folder: &Path) -> Vec<u64> {

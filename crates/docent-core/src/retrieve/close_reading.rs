@@ -11,9 +11,9 @@ use crate::query::Question;
 use crate::read::{Judged, PASSAGES_READ, Read, passage_chances, read, weigh_judgements};
 use crate::reader::{Passage, ReaderError, pieces};
 
-/// Maximum number of passages the reader judges unless set otherwise. Six instead of four gain one answer in a
-/// hundred and take half as long again.
-pub const PASSAGES_JUDGED: usize = 4;
+/// Maximum number of passages the reader judges unless set otherwise. With six instead of four, the right passage is among
+/// the first five for two more questions in a hundred, and an answer takes a quarter longer (`docs/quality.md`).
+pub const PASSAGES_JUDGED: usize = 6;
 
 /// Number of passages the reader judges in one call …
 const READ_AT_ONCE: usize = 2;

@@ -134,16 +134,11 @@ mod tests {
     use super::*;
 
     fn check(text: &str, citations: &[usize], verdict: Verdict, expected: &str) {
-        let sentence = Sentence {
-            text: text.to_owned(),
-            citations: citations.to_vec(),
-            support: 0.0,
-            supported: verdict == Verdict::Supported,
-            verdict,
-            new_paragraph: false,
-            separator: String::new(),
-            html: None,
-        };
+        let supported = verdict == Verdict::Supported;
+        let sentence = serde_json::json!({
+            "text": text, "citations": citations, "support": 0.0, "supported": supported, "verdict": verdict,
+        });
+        let sentence: Sentence = serde_json::from_value(sentence).unwrap();
         assert_eq!(shown(&sentence), expected);
     }
 

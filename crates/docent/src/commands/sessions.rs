@@ -90,7 +90,7 @@ impl Conversation {
     /// The conversation as Markdown: questions as headings, answers with their links.
     pub fn markdown(&self) -> String {
         let turns: String = self.turns.iter().map(markdown_turn).collect();
-        (markdown_head(&self.session) + &turns).trim_end().to_owned()
+        format!("{}{turns}", markdown_head(&self.session)).trim_end().to_owned()
     }
 }
 

@@ -15,6 +15,7 @@ use rmcp::service::{PeerRequestOptions, RunningService};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+use tokio::sync::watch;
 use tower::ServiceExt as _;
 
 use super::*;
