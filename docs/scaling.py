@@ -30,6 +30,8 @@ HEADROOM = 1.2  # extra disk space for temporary segments
 # Docent.
 GENERATIONS = 3  # the current one, the previous one, and the one being written
 DEPTH = 400  # retrieval.depth
+RANKED = 120  # bytes of a candidate over the network: id, score, row, and a page id of 35 bytes
+LOADED = 20  # passages of the merged ranking whose text is read
 SHALLOW = 128  # minimum depth at which Qdrant requests only a share from each shard
 COUNTED = TERMS * 15  # bytes of a passage's terms while a collection is written
 SEGMENTS = 4  # per shard; Qdrant creates about one per processor, up to eight
@@ -105,6 +107,11 @@ def per_shard(depth, shards):
         term *= mean / count
         covered += term
     return min(count, depth)
+
+
+def transferred(depth):
+    """Bytes that Docent receives for one search."""
+    return 2 * depth * RANKED + LOADED * PAYLOAD
 
 
 def size(bytes_):
@@ -191,12 +198,12 @@ def questions():
     for shards, copies, number in [(1, 3, 3), (6, 2, 3), (44, 2, 22)]:
         for depth in [DEPTH, SHALLOW, 100]:
             each = per_shard(depth, shards)
-            wire = 2 * depth * PAYLOAD
-            remote = shards * (1 - copies / number) * each * 2 * PAYLOAD
+            wire = transferred(depth)
+            remote = (1 - copies / number) * (shards * each * 2 * RANKED + LOADED * PAYLOAD)
             compared = shards * SEGMENTS * max(EF_CONSTRUCT, each) * M * 2
             rows.append([
                 f"{shards} × {copies}, {number}", depth, size(wire), f"{125e6 / wire:,.0f}", each,
-                size(remote) if remote else "nothing", f"{compared:,}", f"{shards * each * 2:,}",
+                size(remote) if remote else "nothing", f"{compared:,}", f"{shards * each * 2 + LOADED:,}",
             ])
     table("One question", head, rows)
 
@@ -204,7 +211,7 @@ def questions():
 def prices():
     model = PROMPT_TOKENS * MODEL_IN + ANSWER_TOKENS * MODEL_OUT
     rows = [[f"embedding, {name}", dollars(QUESTION_TOKENS * price)] for name, price in EMBEDDING.items()]
-    rows += [[f"passages between zones, depth {depth}", dollars(2 * depth * PAYLOAD / 1e9 * ZONE_GB * 1e6)]
+    rows += [[f"passages between zones, depth {depth}", dollars(transferred(depth) / 1e9 * ZONE_GB * 1e6)]
              for depth in [DEPTH, SHALLOW]]
     rows.append(["the language model", dollars(model)])
     table("The price of a million questions", ["", "$"], rows)

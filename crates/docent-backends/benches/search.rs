@@ -1,5 +1,7 @@
 //! Benchmarks of search over 100,000 chunks: `cargo bench -p docent-backends --bench search`.
 //!
+//! A search ranks the candidates of both kinds, merges them and loads the best passages.
+//!
 //! The book is synthetic: words with the distribution of real text (Zipf), vectors around a thousand topics.
 //! It is built once and kept in the target folder. Memory use is printed at the end.
 
@@ -16,8 +18,9 @@ use docent_backends::index::embedded::generation::FORMAT;
 use docent_core::chunk::Chunk;
 use docent_core::embed::EmbedderId;
 use docent_core::fuse::{Weights, fuse};
-use docent_core::index::{Filter, IndexQuery};
+use docent_core::index::{Filter, IndexQuery, RowId};
 use docent_core::language::Language;
+use docent_core::read::PASSAGES_READ;
 use docent_core::testing::chunk;
 
 const CHUNKS: usize = 100_000;
@@ -154,7 +157,10 @@ fn measure(bencher: Bencher<'_, '_>, words: bool, vector: bool, filter: &Filter)
             filter,
             depth: 400,
         };
-        fuse(&BOOK.generation().unwrap().search(&query).unwrap(), Weights::default())
+        let generation = BOOK.generation().unwrap();
+        let ranking = fuse(&generation.search(&query).unwrap(), Weights::default());
+        let best: Vec<RowId> = ranking.iter().take(PASSAGES_READ).map(|hit| hit.row).collect();
+        (ranking, generation.chunks(&best).unwrap())
     });
 }
 

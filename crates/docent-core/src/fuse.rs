@@ -4,16 +4,14 @@
 //! also gets part of the score of its page, which is that of the page's best chunk in each ranking. A page
 //! that is strong in both rankings thus rises even if no single chunk is.
 //!
-//! Invariant: scores are in 0–1. Equal scores keep the order of the book, so that the same question always
+//! Invariant: scores are in 0–1. Equal scores keep the order of the rankings, so that the same question always
 //! gives the same list.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use uuid::Uuid;
-
 use crate::chunk::Chunk;
-use crate::index::{Candidate, Candidates};
+use crate::index::{Candidate, Candidates, RowId};
 
 /// The weights of the rankings.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,11 +28,11 @@ impl Default for Weights {
     }
 }
 
-/// A chunk with its final score.
-#[derive(Debug, Clone)]
-pub struct Fused {
-    /// The passage.
-    pub chunk: Arc<Chunk>,
+/// A row of the merged ranking; its chunk is not loaded yet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FusedRow {
+    /// The row of the chunk.
+    pub row: RowId,
     /// Merged score, 0–1; 1 for the best chunk of both rankings.
     pub score: f32,
     /// Keyword score, scaled to 0–1 over the candidates; 0 if it is not in the keyword ranking.
@@ -45,8 +43,31 @@ pub struct Fused {
     pub page: f32,
 }
 
+impl FusedRow {
+    /// The row with its chunk.
+    pub fn with_chunk(self, chunk: Arc<Chunk>) -> Fused {
+        let Self { score, lexical, dense, page, .. } = self;
+        Fused { chunk, score, lexical, dense, page }
+    }
+}
+
+/// A chunk of the merged ranking, with the scores of its [`FusedRow`].
+#[derive(Debug, Clone)]
+pub struct Fused {
+    /// The passage.
+    pub chunk: Arc<Chunk>,
+    /// Merged score, 0–1.
+    pub score: f32,
+    /// Keyword score, 0–1.
+    pub lexical: f32,
+    /// Vector score, 0–1.
+    pub dense: f32,
+    /// Score of its page, 0–1.
+    pub page: f32,
+}
+
 /// Merges all candidates into one ranking, best first.
-pub fn fuse(candidates: &Candidates, weights: Weights) -> Vec<Fused> {
+pub fn fuse(candidates: &Candidates, weights: Weights) -> Vec<FusedRow> {
     // A single ranking gets all the weight.
     let lexical_share = match (candidates.lexical.is_empty(), candidates.dense.is_empty()) {
         (false, true) => 1.0,
@@ -54,37 +75,38 @@ pub fn fuse(candidates: &Candidates, weights: Weights) -> Vec<Fused> {
         _ => weights.lexical.clamp(0.0, 1.0),
     };
     let rankings = [(&candidates.lexical, lexical_share), (&candidates.dense, 1.0 - lexical_share)];
-    let mut chunks: HashMap<Uuid, (Arc<Chunk>, [f32; 2])> = HashMap::new();
-    let mut pages: HashMap<String, f32> = HashMap::new();
+    let mut places: HashMap<RowId, usize> = HashMap::new();
+    let mut merged: Vec<(Candidate, [f32; 2])> = Vec::new();
+    let mut pages: HashMap<u32, f32> = HashMap::new();
     for (number, (ranking, share)) in rankings.into_iter().enumerate() {
         if share == 0.0 {
             continue;
         }
-        let mut best_of_page: HashMap<&str, f32> = HashMap::new();
+        let mut best_of_page: HashMap<u32, f32> = HashMap::new();
         for (candidate, scaled) in scaled(ranking) {
-            let chunk =
-                chunks.entry(candidate.chunk.id).or_insert_with(|| (candidate.chunk.clone(), [0.0; 2]));
-            chunk.1[number] = scaled;
-            let best = best_of_page.entry(&candidate.chunk.document_id).or_default();
+            let place = *places.entry(candidate.row).or_insert_with(|| {
+                merged.push((*candidate, [0.0; 2]));
+                merged.len() - 1
+            });
+            merged[place].1[number] = scaled;
+            let best = best_of_page.entry(candidate.page).or_default();
             *best = best.max(scaled);
         }
         for (page, best) in best_of_page {
-            *pages.entry(page.to_owned()).or_default() += share * best;
+            *pages.entry(page).or_default() += share * best;
         }
     }
-    let mut fused: Vec<Fused> = chunks
-        .into_values()
-        .map(|(chunk, [lexical, dense])| {
+    let mut fused: Vec<FusedRow> = merged
+        .into_iter()
+        .map(|(candidate, [lexical, dense])| {
             let own = lexical_share * lexical + (1.0 - lexical_share) * dense;
-            let page = pages.get(&chunk.document_id).copied().unwrap_or_default();
-            Fused { score: (1.0 - weights.page) * own + weights.page * page, chunk, lexical, dense, page }
+            let page = pages.get(&candidate.page).copied().unwrap_or_default();
+            let score = (1.0 - weights.page) * own + weights.page * page;
+            FusedRow { row: candidate.row, score, lexical, dense, page }
         })
         .collect();
-    fused.sort_by(|a, b| {
-        b.score
-            .total_cmp(&a.score)
-            .then_with(|| (&a.chunk.document_id, a.chunk.index).cmp(&(&b.chunk.document_id, b.chunk.index)))
-    });
+    // The sort is stable: equal scores keep their order.
+    fused.sort_by(|a, b| b.score.total_cmp(&a.score));
     fused
 }
 
@@ -104,16 +126,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn candidate(page: u32, index: u32, score: f32) -> Candidate {
-        let chunk = crate::testing::chunk(&format!("page{page}"), index, "text");
-        Candidate { chunk: Arc::new(chunk), score }
+    fn row(page: u32, index: u32) -> RowId {
+        RowId::Number(u64::from(page) * 100 + u64::from(index))
     }
 
-    fn order(candidates: &Candidates, weights: Weights) -> Vec<String> {
-        fuse(candidates, weights)
-            .iter()
-            .map(|hit| format!("{}/{}", hit.chunk.document_id, hit.chunk.index))
-            .collect()
+    fn candidate(page: u32, index: u32, score: f32) -> Candidate {
+        Candidate { row: row(page, index), page, score }
+    }
+
+    fn order(candidates: &Candidates, weights: Weights) -> Vec<RowId> {
+        fuse(candidates, weights).iter().map(|hit| hit.row).collect()
     }
 
     #[test]
@@ -124,7 +146,7 @@ mod tests {
             ..Candidates::default()
         };
         let fused = fuse(&candidates, Weights::default());
-        assert_eq!((fused[0].chunk.document_id.as_str(), fused[0].score), ("page1", 1.0));
+        assert_eq!((fused[0].row, fused[0].score), (row(1, 0), 1.0));
     }
 
     #[test]
@@ -134,8 +156,17 @@ mod tests {
             dense: vec![candidate(1, 5, 0.9), candidate(3, 0, 0.1)],
             ..Candidates::default()
         };
-        assert_eq!(order(&candidates, Weights { lexical: 0.5, page: 0.5 })[0], "page1/5");
-        assert_eq!(order(&candidates, Weights { lexical: 0.6, page: 0.0 })[0], "page2/0");
+        assert_eq!(order(&candidates, Weights { lexical: 0.5, page: 0.5 })[0], row(1, 5));
+        assert_eq!(order(&candidates, Weights { lexical: 0.6, page: 0.0 })[0], row(2, 0));
+    }
+
+    #[test]
+    fn equal_scores_keep_the_order_of_the_rankings() {
+        let candidates = Candidates {
+            lexical: vec![candidate(3, 0, 5.0), candidate(1, 0, 5.0), candidate(2, 0, 5.0)],
+            ..Candidates::default()
+        };
+        assert_eq!(order(&candidates, Weights::default()), [row(3, 0), row(1, 0), row(2, 0)]);
     }
 
     #[test]

@@ -1,17 +1,18 @@
 //! SEAM: store chunks and search them.
 //!
-//! An index returns a keyword ranking and a vector ranking. [`crate::retrieve`] merges them, so that every
-//! index gives the same answers.
+//! An index returns a keyword ranking and a vector ranking of rows. [`crate::retrieve`] merges them, so that
+//! every index gives the same answers, and loads the chunks of the best rows.
 //!
 //! Invariant: a search uses one generation. To make several calls on the same generation, pin the index with
 //! [`Index::pinned`]; [`crate::library`] does so for every turn.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use uuid::Uuid;
 
 use crate::chunk::Chunk;
 use crate::embed::EmbedderId;
@@ -20,8 +21,12 @@ use crate::language::Language;
 /// Stores chunks and finds them.
 #[async_trait]
 pub trait Index: Send + Sync {
-    /// The best chunks by keywords and, if the query has a vector, by cosine similarity.
+    /// The best rows by keywords and, if the query has a vector, by cosine similarity.
     async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError>;
+
+    /// The chunks in rows that a search of this generation returned, in the same order; none for a row that
+    /// does not exist. In a collection of another system, a row can be removed between two calls.
+    async fn chunks(&self, rows: &[RowId]) -> Result<Vec<Option<Arc<Chunk>>>, IndexError>;
 
     /// All chunks of a page, in order; empty if there is no such page.
     async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError>;
@@ -166,11 +171,22 @@ pub enum NoSuchPart {
     },
 }
 
+/// Identifies a chunk within one generation of an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RowId {
+    /// A number, such as its position in the book.
+    Number(u64),
+    /// A UUID, as a database may assign it.
+    Uuid(Uuid),
+}
+
 /// A chunk in one of the rankings.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
-    /// The passage.
-    pub chunk: Arc<Chunk>,
+    /// The row of the chunk; [`Index::chunks`] loads it.
+    pub row: RowId,
+    /// A number that the candidates of a search share if and only if they are on the same page.
+    pub page: u32,
     /// BM25 score or cosine similarity.
     pub score: f32,
 }
@@ -184,6 +200,9 @@ pub struct Candidates {
     pub dense: Vec<Candidate>,
     /// The distinct terms of the query with their weights; rare terms weigh more.
     pub terms: Vec<(String, f32)>,
+    /// Those terms of the query that no chunk contains. In a collection of another system, only the candidates
+    /// are considered.
+    pub absent: HashSet<String>,
     /// The generation that was searched.
     pub version: String,
 }

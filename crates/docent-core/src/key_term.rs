@@ -92,6 +92,11 @@ impl KeyTerm {
         is_name(&self.word, false) || question.split_whitespace().count() <= FEW_WORDS
     }
 
+    /// Whether the whole term is one of these.
+    pub fn is_absent(&self, absent: &HashSet<String>) -> bool {
+        self.terms.first().is_some_and(|whole| absent.contains(whole))
+    }
+
     /// Whether a text with these terms and words mentions the key term, possibly in another spelling.
     pub fn is_in(&self, terms: &HashSet<String>, words: &HashSet<String>) -> bool {
         let (whole, parts) =

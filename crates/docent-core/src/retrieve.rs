@@ -3,9 +3,9 @@
 //! A [`Retriever`] searches one generation with its embedder and its language, and caches what is computed
 //! once per generation. [`crate::library`] provides the current one.
 //!
-//! A search embeds the question, queries the index, merges the two rankings, removes duplicates, reads the
-//! best passages (`close_reading`) and orders them by their probability to answer, or by the reranker if
-//! there is one.
+//! A search embeds the question, queries the index, merges the two rankings, loads the best passages, of
+//! those with the same text only the best, reads them (`close_reading`) and orders them by their probability
+//! to answer, or by the reranker if there is one.
 //!
 //! Invariant: hits are in descending order of score, and no two have the same text.
 
@@ -25,9 +25,9 @@ use crate::chunk::Chunk;
 use crate::clock::Clock;
 use crate::embed::{EmbedError, Embedder, Purpose, Vector};
 use crate::followup;
-use crate::fuse::{Fused, Weights, fuse};
+use crate::fuse::{Fused, FusedRow, Weights, fuse};
 use crate::index::{
-    Candidate, Candidates, Description, Filter, Index, IndexError, IndexQuery, NoSuchPart, PageOutline,
+    Candidates, Description, Filter, Index, IndexError, IndexQuery, NoSuchPart, PageOutline, RowId,
 };
 use crate::key_term::{key_terms, words};
 use crate::language::Language;
@@ -291,7 +291,7 @@ impl Retriever {
         let vector = self.embed(question).await?;
         let embedded = self.clock.now();
         let candidates = self.candidates(question, vector.as_deref()).await?;
-        let mut retrieved = self.rank(question, candidates).await;
+        let mut retrieved = self.rank(question, candidates).await?;
         retrieved.embedding_time = embedded.saturating_sub(start);
         retrieved.retrieval_time = self.clock.now().saturating_sub(embedded);
         Ok(retrieved)
@@ -362,7 +362,7 @@ impl Retriever {
     pub async fn ranking(&self, question: &Question) -> Result<Vec<Fused>, RetrieveError> {
         let vector = self.embed(question).await?;
         let candidates = self.candidates(question, vector.as_deref()).await?;
-        let fused = fuse(&candidates, self.settings.weights);
+        let fused = self.load(&fuse(&candidates, self.settings.weights)).await?;
         let read = self.read_closely(question, &candidates.terms, fused).await;
         Ok(self.place(question, read.ordered).await.into_iter().map(|placed| placed.fused).collect())
     }
@@ -372,7 +372,8 @@ impl Retriever {
     pub async fn examine(&self, question: &Question) -> Result<Examined, RetrieveError> {
         let vector = self.embed(question).await?;
         let candidates = self.candidates(question, vector.as_deref()).await?;
-        let passages = without_repetitions(fuse(&candidates, self.settings.weights), PASSAGES_READ);
+        let ranking = fuse(&candidates, self.settings.weights);
+        let passages = self.load_distinct(&ranking, PASSAGES_READ).await?;
         let statements = read(question.text(), &candidates.terms, &passages, &self.analyzer);
         let judged = self.judge(question.text(), &passages, &statements).await.unwrap_or_default();
         Ok(Examined { passages, statements, judged })
@@ -395,6 +396,31 @@ impl Retriever {
         Ok(self.index.search(&IndexQuery { text: question.text(), vector, filter, depth }).await?)
     }
 
+    /// Loads the chunks of these rows.
+    async fn load(&self, ranking: &[FusedRow]) -> Result<Vec<Fused>, RetrieveError> {
+        let rows: Vec<RowId> = ranking.iter().map(|hit| hit.row).collect();
+        let chunks = self.index.chunks(&rows).await?;
+        Ok(ranking.iter().zip(chunks).filter_map(|(hit, chunk)| Some(hit.with_chunk(chunk?))).collect())
+    }
+
+    /// Loads the best passages of a ranking: at most `most`, and none with the same text as a better one.
+    async fn load_distinct(&self, ranking: &[FusedRow], most: usize) -> Result<Vec<Fused>, RetrieveError> {
+        let mut kept: Vec<Fused> = Vec::with_capacity(most);
+        let mut texts = HashSet::new();
+        let mut loaded = 0;
+        while kept.len() < most && loaded < ranking.len() {
+            // Doubling what is loaded keeps the number of calls low in a book with many repetitions.
+            let end = ranking.len().min(loaded + loaded.max(most));
+            for hit in self.load(&ranking[loaded..end]).await? {
+                if kept.len() < most && texts.insert(hit.chunk.content.clone()) {
+                    kept.push(hit);
+                }
+            }
+            loaded = end;
+        }
+        Ok(kept)
+    }
+
     async fn place(&self, question: &Question, ranking: Vec<Fused>) -> Vec<Placed> {
         match &self.reranking {
             Some(reranking) => reranking.place(question.text(), ranking).await,
@@ -402,11 +428,11 @@ impl Retriever {
         }
     }
 
-    async fn rank(&self, question: &Question, candidates: Candidates) -> Retrieved {
+    async fn rank(&self, question: &Question, candidates: Candidates) -> Result<Retrieved, RetrieveError> {
         let fused = fuse(&candidates, self.settings.weights);
         let total_found = fused.len();
         let judged = self.reranking.as_ref().map_or(0, |reranking| reranking.candidates);
-        let distinct = without_repetitions(fused, question.top_k().max(judged).max(PASSAGES_READ));
+        let distinct = self.load_distinct(&fused, question.top_k().max(judged).max(PASSAGES_READ)).await?;
         // Relevance is calibrated on the merged order, before reader and reranker change it.
         let best = distinct.iter().take(question.top_k());
         let texts: Vec<String> = best.map(|hit| hit.chunk.embedded_text()).collect();
@@ -440,7 +466,7 @@ impl Retriever {
             let judged = read.judged.iter().find(|(chunk, _)| *chunk == hit.chunk.id);
             hit.rerank_score = judged.map(|(_, judged)| chance(judged.judgement.answers));
         }
-        Retrieved {
+        Ok(Retrieved {
             unmentioned,
             read: statements,
             passages_judged: read.judged.len(),
@@ -458,7 +484,7 @@ impl Retriever {
             version: candidates.version,
             embedding_time: Duration::ZERO,
             retrieval_time: Duration::ZERO,
-        }
+        })
     }
 
     /// The key terms of a question that none of its hits mentions.
@@ -484,12 +510,7 @@ impl Retriever {
             .into_iter()
             .filter(|name| !name.is_in(&terms, &words) && (!is_sure || name.is_essential(question.text())));
         missing
-            .map(|name| {
-                let lower = name.word.to_lowercase();
-                let has =
-                    |candidate: &Candidate| candidate.chunk.embedded_text().to_lowercase().contains(&lower);
-                Unmentioned { is_elsewhere: candidates.lexical.iter().any(has), word: name.word }
-            })
+            .map(|name| Unmentioned { is_elsewhere: !name.is_absent(&candidates.absent), word: name.word })
             .collect()
     }
 
@@ -523,25 +544,12 @@ fn chance(logit: f32) -> f32 {
     1.0 / (1.0 + (-logit).exp())
 }
 
-/// Removes passages with the same text as a better one, and keeps at most `most`.
-fn without_repetitions(fused: Vec<Fused>, most: usize) -> Vec<Fused> {
-    let mut kept: Vec<Fused> = Vec::with_capacity(most);
-    let mut words = HashSet::new();
-    for hit in fused {
-        if kept.len() == most {
-            break;
-        }
-        if words.insert(hit.chunk.content.clone()) {
-            kept.push(hit);
-        }
-    }
-    kept
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{BusyReader, LetterEmbedder, MemoryIndex, WordReader, WordReranker, chunk};
+    use crate::testing::{
+        BusyReader, Counting, LetterEmbedder, MemoryIndex, WordReader, WordReranker, chunk,
+    };
 
     fn book(chunks: Vec<Chunk>) -> Retriever {
         let chunks = chunks
@@ -599,6 +607,47 @@ mod tests {
     async fn passages_with_the_same_text_are_one_hit() {
         let chunks = vec![chunk("a", 0, "node graph"), chunk("b", 0, "node graph")];
         assert_eq!(names(&found(&book(chunks), "node graph", 5, 0.0).await).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn repetitions_do_not_take_the_places_of_other_passages() {
+        let mut chunks: Vec<Chunk> =
+            (0..200).map(|number| chunk(&format!("copy{number}"), 0, "node graph")).collect();
+        chunks.extend((0..9).map(|number| chunk(&format!("p{number}"), 0, &format!("node number {number}"))));
+        let found = found(&book(chunks), "node graph", 10, 0.0).await;
+        let texts: HashSet<&str> = found.hits.iter().map(|hit| hit.chunk.content.as_str()).collect();
+        assert_eq!((found.hits.len(), texts.len(), found.total_found), (10, 10, 209));
+    }
+
+    #[tokio::test]
+    async fn only_the_best_passages_are_loaded() {
+        let chunks = (0..300)
+            .map(|number| {
+                let chunk = chunk(&format!("p{number}"), 0, &format!("node number {number}"));
+                let vector = LetterEmbedder::vector(&chunk.embedded_text());
+                (chunk, vector)
+            })
+            .collect();
+        let index = Arc::new(Counting::new(MemoryIndex::new(chunks)));
+        let clock = Arc::new(crate::testing::StoppedClock);
+        let retriever = Retriever::new(index.clone(), None, Language::default(), Settings::default(), clock);
+        let found = found(&retriever, "node", 5, 0.0).await;
+        assert_eq!((found.hits.len(), found.total_found, index.rows_loaded()), (5, 300, PASSAGES_READ));
+    }
+
+    #[tokio::test]
+    async fn a_key_term_may_be_mentioned_elsewhere_in_the_book() {
+        let mut chunks: Vec<Chunk> = (0..5)
+            .map(|number| chunk(&format!("p{number}"), 0, &format!("Connect a node, way {number}.")))
+            .collect();
+        chunks.push(chunk("robots", 0, "Webots simulates wheels, motors, sensors and cameras."));
+        let retriever = book(chunks);
+        for (name, is_elsewhere) in [("Webots", true), ("Gazebo", false)] {
+            let text = format!("connect a node, way {name}");
+            let found = found(&retriever, &text, 1, 0.0).await;
+            let expected = Unmentioned { word: name.to_owned(), is_elsewhere };
+            assert_eq!(found.unmentioned, [expected], "{:?}", names(&found));
+        }
     }
 
     #[tokio::test]

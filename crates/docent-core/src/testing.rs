@@ -6,6 +6,7 @@ pub mod generations;
 pub mod turn_log;
 pub mod sessions;
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::clock::Clock;
 use crate::embed::{EmbedError, Embedder, EmbedderId, Purpose, Vector};
 use crate::index::{
     Candidate, Candidates, Description, Filter, Identity, Index, IndexError, IndexQuery, Module, Modules,
-    PageOutline,
+    PageOutline, RowId,
 };
 use crate::language::Language;
 use crate::reader::{Entailment, Judgement, Passage, Reader, ReaderError};
@@ -133,15 +134,24 @@ impl MemoryIndex {
     }
 
     fn ranked(&self, filter: &Filter, depth: usize, score: impl Fn(&Chunk, &[f32]) -> f32) -> Vec<Candidate> {
-        let mut candidates: Vec<Candidate> = self
-            .chunks
-            .iter()
-            .filter(|(chunk, _)| filter.admits(chunk))
-            .map(|(chunk, vector)| Candidate { chunk: chunk.clone(), score: score(chunk, vector) })
+        let mut candidates: Vec<Candidate> = (0..)
+            .zip(&self.chunks)
+            .filter(|(_, (chunk, _))| filter.admits(chunk))
+            .map(|(row, (chunk, vector))| Candidate {
+                row: RowId::Number(row),
+                page: self.page_number(&chunk.document_id),
+                score: score(chunk, vector),
+            })
             .collect();
         candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
         candidates.truncate(depth);
         candidates
+    }
+
+    /// The number of the first chunk of a page.
+    fn page_number(&self, document_id: &str) -> u32 {
+        let first = self.chunks.iter().position(|(chunk, _)| chunk.document_id == document_id);
+        first.unwrap_or_default() as u32
     }
 }
 
@@ -153,8 +163,9 @@ impl Index for MemoryIndex {
         if let Some(vector) = query.vector.filter(|vector| vector.len() != width) {
             return Err(IndexError::WrongWidth { expected: width, actual: vector.len() });
         }
+        let terms_of = |chunk: &Chunk| self.analyzer.distinct(&chunk.embedded_text());
         let mut lexical = self.ranked(query.filter, query.depth, |chunk, _| {
-            let found = self.analyzer.distinct(&chunk.embedded_text());
+            let found = terms_of(chunk);
             terms.iter().filter(|term| found.contains(term)).count() as f32
         });
         lexical.retain(|candidate| candidate.score > 0.0);
@@ -163,8 +174,18 @@ impl Index for MemoryIndex {
                 vector.iter().zip(query_vector).map(|(a, b)| a * b).sum()
             })
         });
+        let known: HashSet<String> = self.chunks.iter().flat_map(|(chunk, _)| terms_of(chunk)).collect();
+        let absent = terms.iter().filter(|term| !known.contains(*term)).cloned().collect();
         let terms = terms.into_iter().map(|term| (term, 1.0)).collect();
-        Ok(Candidates { lexical, dense, terms, version: "memory".to_owned() })
+        Ok(Candidates { lexical, dense, terms, absent, version: "memory".to_owned() })
+    }
+
+    async fn chunks(&self, rows: &[RowId]) -> Result<Vec<Option<Arc<Chunk>>>, IndexError> {
+        let chunk = |row: &RowId| match row {
+            RowId::Number(row) => self.chunks.get(*row as usize).map(|(chunk, _)| chunk.clone()),
+            RowId::Uuid(_) => None,
+        };
+        Ok(rows.iter().map(chunk).collect())
     }
 
     async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError> {
@@ -216,6 +237,12 @@ impl Index for MemoryIndex {
     }
 }
 
+/// The chunks of these candidates, in order; those that no longer exist are left out.
+pub async fn load(index: &dyn Index, candidates: &[Candidate]) -> Result<Vec<Arc<Chunk>>, IndexError> {
+    let rows: Vec<RowId> = candidates.iter().map(|candidate| candidate.row).collect();
+    Ok(index.chunks(&rows).await?.into_iter().flatten().collect())
+}
+
 /// Checks what every [`Index`] must do. `make` builds an index of the given chunks and their
 /// [`LetterEmbedder`] vectors, in the given order.
 pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn Index>) {
@@ -234,33 +261,48 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     let search = async |text: &str, vector: Option<&[f32]>, filter: &Filter, depth: usize| {
         index.search(&IndexQuery { text, vector, filter, depth }).await
     };
-    let pages = |candidates: &[Candidate]| -> Vec<String> {
-        candidates.iter().map(|hit| format!("{}/{}", hit.chunk.document_id, hit.chunk.index)).collect()
+    let pages = async |candidates: &[Candidate]| -> Vec<String> {
+        let chunks = load(&*index, candidates).await.unwrap();
+        chunks.iter().map(|chunk| format!("{}/{}", chunk.document_id, chunk.index)).collect()
     };
 
     // Keywords: the chunk with the words comes first; chunks without any are not returned.
     let found = search("participant graph", None, &everything, 10).await.unwrap();
-    assert_eq!(pages(&found.lexical), ["nodes/0"]);
+    assert_eq!(pages(&found.lexical).await, ["nodes/0"]);
     assert!(found.dense.is_empty(), "no vector was given");
 
     // Identifiers are found whole and by part.
     for (text, page) in [("rclpy.create_node", "nodes/1"), ("cmd_vel", "topics/0"), ("/cmd_vel", "topics/0")]
     {
         let found = search(text, None, &everything, 10).await.unwrap();
-        assert_eq!(pages(&found.lexical)[0], page, "{text}");
+        assert_eq!(pages(&found.lexical).await[0], page, "{text}");
     }
 
     // Vectors: every chunk is ranked. The one with the same text comes first, with cosine similarity 1.
     let vector = LetterEmbedder::vector(&chunks[2].embedded_text());
     let found = search("zzz", Some(&vector), &everything, 10).await.unwrap();
-    assert_eq!(pages(&found.dense)[0], "topics/0");
+    assert_eq!(pages(&found.dense).await[0], "topics/0");
     assert!((found.dense[0].score - 1.0).abs() < 1e-3, "{}", found.dense[0].score);
     assert_eq!(found.dense.len(), 4);
     assert!(found.dense.windows(2).all(|pair| pair[0].score >= pair[1].score));
     assert!(found.lexical.is_empty(), "no chunk has the word");
 
-    // Chunks are returned unchanged.
-    assert_eq!(*found.dense[0].chunk, chunks[2]);
+    // Candidates have the same page number exactly if they are on the same page.
+    let found_chunks = load(&*index, &found.dense).await.unwrap();
+    for (candidate, chunk) in found.dense.iter().zip(&found_chunks) {
+        for (other, other_chunk) in found.dense.iter().zip(&found_chunks) {
+            let same_page = chunk.document_id == other_chunk.document_id;
+            assert_eq!(candidate.page == other.page, same_page, "{candidate:?} {other:?}");
+        }
+    }
+
+    // Chunks are returned unchanged and in the requested order; rows that do not exist are left empty.
+    assert_eq!(*found_chunks[0], chunks[2]);
+    let (best, worst) = (found.dense[0].row, found.dense[3].row);
+    let loaded = index.chunks(&[worst, RowId::Uuid(Uuid::nil()), best, worst]).await.unwrap();
+    let expected = [3, 0, 3].map(|place| Some(found_chunks[place].clone()));
+    assert_eq!(loaded, [expected[0].clone(), None, expected[1].clone(), expected[2].clone()]);
+    assert!(index.chunks(&[]).await.unwrap().is_empty());
 
     // Depth and filter apply to both rankings.
     let found = search("a node or a topic", Some(&vector), &everything, 1).await.unwrap();
@@ -268,7 +310,7 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     let kitchen = Filter::of_module(Some("kitchen".to_owned()));
     let found = search("water node", Some(&vector), &kitchen, 10).await.unwrap();
     assert_eq!(
-        (pages(&found.lexical), pages(&found.dense)),
+        (pages(&found.lexical).await, pages(&found.dense).await),
         (vec!["pasta/0".to_owned()], vec!["pasta/0".to_owned()])
     );
     let books = [("robots", None, 1), ("robots", Some("m"), 1), ("food", Some("m"), 0), ("nowhere", None, 0)];
@@ -281,10 +323,18 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     let found = search("node", Some(&vector), &nowhere, 10).await.unwrap();
     assert!(found.lexical.is_empty() && found.dense.is_empty());
 
-    // All terms of the query are returned, whether they are in the book or not.
+    // A row is the same in both rankings.
+    let found = search("cmd_vel", Some(&vector), &everything, 10).await.unwrap();
+    assert_eq!(found.lexical[0].row, found.dense[0].row);
+
+    // All terms of the query are returned, and which of them no chunk contains, whatever the filter.
     let found = search("node zebra", None, &everything, 10).await.unwrap();
     let terms: Vec<&str> = found.terms.iter().map(|(term, _)| term.as_str()).collect();
     assert_eq!(terms, ["node", "zebra"]);
+    for filter in [&everything, &kitchen, &everything] {
+        let found = search("node zebra", None, filter, 10).await.unwrap();
+        assert_eq!(found.absent, HashSet::from(["zebra".to_owned()]));
+    }
 
     // A vector of another width is an error.
     let refused = search("node", Some(&[1.0, 0.0]), &everything, 10).await;

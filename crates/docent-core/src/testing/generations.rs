@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
-use super::{LetterEmbedder, MemoryIndex, chunk};
+use super::{LetterEmbedder, MemoryIndex, chunk, load};
 use crate::chunk::Chunk;
 use crate::embed::Embedder;
-use crate::index::{Candidates, Description, Filter, Identity, Index, IndexError, IndexQuery, PageOutline};
+use crate::index::{
+    Candidates, Description, Filter, Identity, Index, IndexError, IndexQuery, PageOutline, RowId,
+};
 use crate::language::Language;
 
 /// An index that counts the calls to the one inside it.
@@ -16,6 +18,7 @@ use crate::language::Language;
 pub struct Counting<I> {
     index: I,
     searches: AtomicUsize,
+    rows_loaded: AtomicUsize,
     outlines: AtomicUsize,
     descriptions: AtomicUsize,
 }
@@ -24,12 +27,17 @@ impl<I> Counting<I> {
     /// Wraps an index, with all counts at zero.
     pub fn new(index: I) -> Self {
         let none = AtomicUsize::default;
-        Self { index, searches: none(), outlines: none(), descriptions: none() }
+        Self { index, searches: none(), rows_loaded: none(), outlines: none(), descriptions: none() }
     }
 
     /// Number of searches.
     pub fn searches(&self) -> usize {
         self.searches.load(Ordering::SeqCst)
+    }
+
+    /// Number of rows whose chunks were loaded.
+    pub fn rows_loaded(&self) -> usize {
+        self.rows_loaded.load(Ordering::SeqCst)
     }
 
     /// Number of calls of `outline`.
@@ -48,6 +56,11 @@ impl<I: Index + 'static> Index for Counting<I> {
     async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError> {
         self.searches.fetch_add(1, Ordering::SeqCst);
         self.index.search(query).await
+    }
+
+    async fn chunks(&self, rows: &[RowId]) -> Result<Vec<Option<Arc<Chunk>>>, IndexError> {
+        self.rows_loaded.fetch_add(rows.len(), Ordering::SeqCst);
+        self.index.chunks(rows).await
     }
 
     async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError> {
@@ -107,6 +120,10 @@ impl Index for Published {
         Ok(Candidates { version: identity.version, ..index.search(query).await? })
     }
 
+    async fn chunks(&self, rows: &[RowId]) -> Result<Vec<Option<Arc<Chunk>>>, IndexError> {
+        self.current()?.1.chunks(rows).await
+    }
+
     async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError> {
         self.current()?.1.page(document_id).await
     }
@@ -160,7 +177,8 @@ pub async fn decorator_contract(decorate: impl Fn(Arc<dyn Index>) -> Arc<dyn Ind
         assert_eq!(index.page("page").await.unwrap()[0].content, content);
         let everything = Filter::default();
         let query = IndexQuery { text: "node", vector: None, filter: &everything, depth: 1 };
-        assert_eq!(index.search(&query).await.unwrap().lexical[0].chunk.content, content);
+        let found = index.search(&query).await.unwrap();
+        assert_eq!(load(&*index, &found.lexical).await.unwrap()[0].content, content);
     }
 }
 
@@ -176,6 +194,10 @@ mod tests {
         impl Index for Through {
             async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError> {
                 self.0.search(query).await
+            }
+
+            async fn chunks(&self, rows: &[RowId]) -> Result<Vec<Option<Arc<Chunk>>>, IndexError> {
+                self.0.chunks(rows).await
             }
 
             async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError> {

@@ -3,11 +3,10 @@
 //! A book without a base URL has no URLs that a browser could open. The server shows its pages under `/read`,
 //! and [`Readable`] makes the URLs of its passages point there.
 //!
-//! Invariant: the anchor of a passage is the id of its section on the page. Cached pages and passages belong
-//! to one generation of the index.
+//! Invariant: the anchor of a passage is the id of its section on the page. Cached pages belong to one
+//! generation of the index.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::extract::rejection::PathRejection;
@@ -16,10 +15,9 @@ use axum::response::{Html, IntoResponse, Response};
 use docent_core::cache::{Cache, Once};
 use docent_core::chunk::Chunk;
 use docent_core::index::{
-    Candidate, Candidates, Description, Identity, Index, IndexError, IndexQuery, PageOutline,
+    Candidates, Description, Identity, Index, IndexError, IndexQuery, PageOutline, RowId,
 };
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use uuid::Uuid;
 
 use super::access::Lookup;
 use super::error::{ApiError, Code};
@@ -36,45 +34,23 @@ pub struct Readable {
     index: Arc<dyn Index>,
     /// The URL of this server, such as `http://127.0.0.1:8080`.
     base: String,
-    /// Cache of passages with their new URLs, by id and position, because making one copies its text and a
-    /// search returns hundreds. Only used on a pinned index: in the next generation a passage may have
-    /// another title.
-    made: Option<Mutex<Made>>,
 }
-
-type Made = HashMap<(Uuid, u32), Arc<Chunk>>;
-
-/// Maximum number of cached passages; when it is reached, the cache is cleared.
-const MOST_MADE: usize = 20_000;
 
 impl Readable {
     /// Wraps an index; its pages get URLs below `base`.
     pub fn new(index: Arc<dyn Index>, base: String) -> Self {
-        Self { index, base, made: None }
+        Self { index, base }
     }
 
     fn readable(&self, chunk: Arc<Chunk>) -> Arc<Chunk> {
         if chunk.url.starts_with("http://") || chunk.url.starts_with("https://") {
             return chunk;
         }
-        let Some(made) = &self.made else { return self.make(&chunk) };
-        let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = made.get(&(chunk.id, chunk.index)) {
-            return known.clone();
-        }
-        if made.len() >= MOST_MADE {
-            made.clear();
-        }
-        let here = self.make(&chunk);
-        made.insert((here.id, here.index), here.clone());
-        here
-    }
-
-    fn make(&self, chunk: &Chunk) -> Arc<Chunk> {
         let anchor = chunk.url.split_once('#').map(|(_, anchor)| format!("#{anchor}")).unwrap_or_default();
         let page = utf8_percent_encode(&chunk.document_id, IN_PATH);
-        let mut here = chunk.clone();
-        here.url = format!("{}/read/{page}{anchor}", self.base);
+        let url = format!("{}/read/{page}{anchor}", self.base);
+        let mut here = Arc::unwrap_or_clone(chunk);
+        here.url = url;
         Arc::new(here)
     }
 }
@@ -82,11 +58,12 @@ impl Readable {
 #[async_trait]
 impl Index for Readable {
     async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError> {
-        let mut found = self.index.search(query).await?;
-        for candidate in found.lexical.iter_mut().chain(&mut found.dense) {
-            *candidate = Candidate { chunk: self.readable(candidate.chunk.clone()), score: candidate.score };
-        }
-        Ok(found)
+        self.index.search(query).await
+    }
+
+    async fn chunks(&self, rows: &[RowId]) -> Result<Vec<Option<Arc<Chunk>>>, IndexError> {
+        let chunks = self.index.chunks(rows).await?;
+        Ok(chunks.into_iter().map(|chunk| chunk.map(|chunk| self.readable(chunk))).collect())
     }
 
     async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError> {
@@ -119,7 +96,7 @@ impl Index for Readable {
 
     async fn pinned(self: Arc<Self>) -> Result<Arc<dyn Index>, IndexError> {
         let index = self.index.clone().pinned().await?;
-        Ok(Arc::new(Self { index, base: self.base.clone(), made: Some(Mutex::default()) }))
+        Ok(Arc::new(Self { index, base: self.base.clone() }))
     }
 }
 

@@ -10,6 +10,7 @@
 //!     keys               the key of each row's vector, 16 bytes per row
 //!     modules.u16        the module of each row
 //!     books.u16          the book of each row
+//!     pages.u32          the page of each row; absent in generations of older versions
 //!     vectors.f32 vectors.i8 vectors.scale
 //!     lexical/           the keyword index (tantivy)
 //! ```
@@ -49,6 +50,7 @@ pub(super) const ROUNDED: &str = "vectors.i8";
 pub(super) const SCALES: &str = "vectors.scale";
 pub(super) const ROW_MODULES: &str = "modules.u16";
 pub(super) const ROW_BOOKS: &str = "books.u16";
+pub(super) const ROW_PAGES: &str = "pages.u32";
 pub(super) const LEXICAL: &str = "lexical";
 
 /// Describes a generation and its files, so that damage can be detected.
@@ -100,6 +102,8 @@ pub struct Generation {
     pub row_modules: Vec<u16>,
     /// The book of each row, as its position in the manifest's `books`; [`NO_BOOK`] if it has no name.
     pub row_books: Vec<u16>,
+    /// The page of each row, as its position in the book.
+    pub row_pages: Vec<u32>,
     /// The rows of each page; read when a page is first requested.
     pub(super) page_rows: OnceLock<HashMap<String, Range<u32>>>,
     /// Its files; `None` if it was built in memory.
@@ -164,7 +168,11 @@ impl Generation {
             Lexical::open(&index, manifest.language).map_err(|error| damaged(&error.to_string()))?;
         let row_modules: Vec<u16> = files.column(ROW_MODULES)?;
         let row_books: Vec<u16> = files.column(ROW_BOOKS)?;
-        let mut rows = vec![lexical.rows(), row_modules.len(), row_books.len()];
+        let row_pages: Vec<u32> = match manifest.files.contains_key(ROW_PAGES) {
+            true => files.column(ROW_PAGES)?,
+            false => pages_by_row(&parse_pages(&files.column::<u8>(PAGES)?, &root)?),
+        };
+        let mut rows = vec![lexical.rows(), row_modules.len(), row_books.len(), row_pages.len()];
         let vectors = match manifest.embedder.width {
             0 => None,
             width => {
@@ -194,6 +202,7 @@ impl Generation {
             vectors,
             row_modules,
             row_books,
+            row_pages,
             page_rows: OnceLock::new(),
             files: Some(files),
             damage: OnceLock::new(),
@@ -299,6 +308,11 @@ pub(super) fn rows_by_page(pages: &[PageRecord]) -> HashMap<String, Range<u32>> 
         (page.id.clone(), first..next)
     });
     rows.collect()
+}
+
+/// The page of each row, as its position in the book.
+pub(super) fn pages_by_row(pages: &[PageRecord]) -> Vec<u32> {
+    (0..).zip(pages).flat_map(|(number, page)| std::iter::repeat_n(number, page.chunks)).collect()
 }
 
 /// The pages of a generation.

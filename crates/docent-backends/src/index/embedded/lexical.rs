@@ -2,7 +2,8 @@
 //!
 //! Invariant: passages and queries are split into terms by the same [`Analyzer`].
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use docent_core::chunk::Chunk;
 use docent_core::index::Filter;
@@ -98,16 +99,18 @@ pub struct Lexical {
     fields: Fields,
     store: Option<StoreReader>,
     analyzer: Analyzer,
-    /// Cached chunks by row; empty if the book has more than [`MOST_KEPT`] chunks.
-    read: Vec<OnceLock<Arc<Chunk>>>,
 }
 
-/// Books of up to this many chunks are cached in memory as they are read: a search looks at hundreds of
-/// candidates, and reading a record again takes longer than ranking it.
-const MOST_KEPT: usize = 20_000;
-
-/// The query's terms with their weights.
-pub type WeightedTerms = Vec<(String, f32)>;
+/// The keyword ranking of a query.
+#[derive(Debug, Default)]
+pub struct Ranking {
+    /// The rows with the best BM25 scores, best first.
+    pub rows: Vec<(u32, f32)>,
+    /// The query's terms with their weights.
+    pub terms: Vec<(String, f32)>,
+    /// Those terms that no chunk contains.
+    pub absent: HashSet<String>,
+}
 
 impl Lexical {
     /// Opens what a [`LexicalWriter`] wrote.
@@ -125,9 +128,7 @@ impl Lexical {
             }
         };
         let (_, fields) = Fields::schema();
-        let rows = Some(searcher.num_docs() as usize).filter(|rows| *rows <= MOST_KEPT).unwrap_or(0);
-        let read = std::iter::repeat_with(OnceLock::new).take(rows).collect();
-        Ok(Self { searcher, fields, store, analyzer: Analyzer::new(language), read })
+        Ok(Self { searcher, fields, store, analyzer: Analyzer::new(language) })
     }
 
     /// Number of chunks.
@@ -135,27 +136,24 @@ impl Lexical {
         self.searcher.num_docs() as usize
     }
 
-    /// The rows with the best BM25 scores, and the weight of each term of the query.
-    pub fn best(
-        &self,
-        question: &str,
-        filter: &Filter,
-        depth: usize,
-    ) -> tantivy::Result<(Vec<(u32, f32)>, WeightedTerms)> {
+    /// Ranks the rows that `filter` admits by BM25; at most `depth` of them.
+    pub fn best(&self, question: &str, filter: &Filter, depth: usize) -> tantivy::Result<Ranking> {
         let terms = self.analyzer.distinct(question);
         let rows = self.searcher.num_docs() as f32;
-        let mut weights = Vec::with_capacity(terms.len());
+        let mut ranking = Ranking::default();
         let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::with_capacity(terms.len() + 1);
         for text in terms {
             let term = Term::from_field_text(self.fields.body, &text);
             let holding = self.searcher.doc_freq(&term)? as f32;
-            weights.push((text, (1.0 + (rows - holding + 0.5) / (holding + 0.5)).ln()));
             if holding > 0.0 {
                 clauses.push((Occur::Should, Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))));
+            } else {
+                ranking.absent.insert(text.clone());
             }
+            ranking.terms.push((text, (1.0 + (rows - holding + 0.5) / (holding + 0.5)).ln()));
         }
         if clauses.is_empty() {
-            return Ok((Vec::new(), weights));
+            return Ok(ranking);
         }
         let mut query: Box<dyn Query> = Box::new(BooleanQuery::new(clauses));
         for (field, name) in [(self.fields.book, &filter.book), (self.fields.module, &filter.module)] {
@@ -167,27 +165,13 @@ impl Lexical {
             ]));
         }
         let found = self.searcher.search(&*query, &TopDocs::with_limit(depth).order_by_score())?;
-        let mut rows: Vec<(u32, f32)> =
-            found.into_iter().map(|(score, address)| (address.doc_id, score)).collect();
-        rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        Ok((rows, weights))
+        ranking.rows = found.into_iter().map(|(score, address)| (address.doc_id, score)).collect();
+        ranking.rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        Ok(ranking)
     }
 
     /// The chunk in a row.
     pub fn chunk(&self, row: u32) -> tantivy::Result<Arc<Chunk>> {
-        match self.read.get(row as usize) {
-            Some(kept) => match kept.get() {
-                Some(chunk) => Ok(chunk.clone()),
-                None => {
-                    let chunk = self.read_chunk(row)?;
-                    Ok(kept.get_or_init(|| chunk).clone())
-                }
-            },
-            None => self.read_chunk(row),
-        }
-    }
-
-    fn read_chunk(&self, row: u32) -> tantivy::Result<Arc<Chunk>> {
         let missing = || tantivy::TantivyError::InternalError(format!("row {row} has no record"));
         let store = self.store.as_ref().ok_or_else(missing)?;
         let document: TantivyDocument = store.get(row)?;

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use docent_core::chunk::Chunk;
 use docent_core::index::{
-    Candidate, Candidates, Description, Filter, Identity, Index, IndexError, IndexQuery, PageOutline,
+    Candidate, Candidates, Description, Filter, Identity, Index, IndexError, IndexQuery, PageOutline, RowId,
 };
 use tokio::task::JoinError;
 
@@ -263,6 +263,11 @@ impl Index for EmbeddedIndex {
         .await
     }
 
+    async fn chunks(&self, rows: &[RowId]) -> Result<Vec<Option<Arc<Chunk>>>, IndexError> {
+        let (generation, rows) = (self.current().await?, rows.to_vec());
+        aside(move || generation.chunks(&rows)).await
+    }
+
     async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError> {
         let (generation, document_id) = (self.current().await?, document_id.to_owned());
         aside(move || {
@@ -307,7 +312,7 @@ impl Generation {
         self.sound()?;
         let damaged = |error: tantivy::TantivyError| IndexError::Damaged(format!("{}: {error}", self.name));
         let unread = |error: std::io::Error| files::unreadable(Path::new(&self.name), error);
-        let (lexical, terms) = self.lexical.best(query.text, query.filter, query.depth).map_err(damaged)?;
+        let lexical = self.lexical.best(query.text, query.filter, query.depth).map_err(damaged)?;
         let dense = match (&self.vectors, query.vector) {
             (Some(vectors), Some(vector)) if vector.len() != vectors.width() => {
                 return Err(IndexError::WrongWidth { expected: vectors.width(), actual: vector.len() });
@@ -321,14 +326,31 @@ impl Generation {
             },
             _ => Vec::new(),
         };
-        let load = |rows: Vec<(u32, f32)>| -> Result<Vec<Candidate>, IndexError> {
-            rows.into_iter().map(|(row, score)| Ok(Candidate { chunk: self.chunk(row)?, score })).collect()
+        let candidate = |(row, score): (u32, f32)| {
+            let page = self.row_pages.get(row as usize).copied().unwrap_or_default();
+            Candidate { row: RowId::Number(row.into()), page, score }
         };
-        let found =
-            Candidates { lexical: load(lexical)?, dense: load(dense)?, terms, version: self.name.clone() };
+        let found = Candidates {
+            lexical: lexical.rows.into_iter().map(candidate).collect(),
+            dense: dense.into_iter().map(candidate).collect(),
+            terms: lexical.terms,
+            absent: lexical.absent,
+            version: self.name.clone(),
+        };
         // The background check may have found damage during the search.
         self.sound()?;
         Ok(found)
+    }
+
+    /// The chunks in these rows, on the calling thread; none for a row that does not exist.
+    pub fn chunks(&self, rows: &[RowId]) -> Result<Vec<Option<Arc<Chunk>>>, IndexError> {
+        let read = |row: &RowId| match row {
+            RowId::Number(row) if *row < self.manifest.chunks as u64 => self.chunk(*row as u32).map(Some),
+            _ => Ok(None),
+        };
+        let chunks = rows.iter().map(read).collect::<Result<_, _>>()?;
+        self.sound()?;
+        Ok(chunks)
     }
 
     /// The chunk in a row.

@@ -2,7 +2,7 @@
 
 use super::*;
 use docent_core::embed::Vector;
-use docent_core::testing::{LetterEmbedder, chunk, index_contract};
+use docent_core::testing::{LetterEmbedder, chunk, index_contract, load};
 
 use super::build::{build, build_in_memory};
 use crate::index::contents::made::with_contents;
@@ -34,7 +34,9 @@ async fn an_index_in_memory_keeps_the_contract() {
 
 fn answer(index: &EmbeddedIndex) -> String {
     let query = IndexQuery { text: "node", vector: None, filter: &Default::default(), depth: 5 };
-    index.generation().unwrap().search(&query).unwrap().lexical[0].chunk.content.clone()
+    let generation = index.generation().unwrap();
+    let best = generation.search(&query).unwrap().lexical[0].row;
+    generation.chunks(&[best]).unwrap()[0].as_ref().unwrap().content.clone()
 }
 
 #[test]
@@ -189,11 +191,30 @@ fn all_answers(index: &EmbeddedIndex) -> Result<String, IndexError> {
         let mut said = format!("{:?}", index.describe().await?);
         for filter in &filters {
             let query = IndexQuery { text: "node number 7", vector: Some(&vector), filter, depth: 20 };
-            said.push_str(&format!("{:?}", index.search(&query).await?));
+            let found = index.search(&query).await?;
+            said.push_str(&format!("{found:?}"));
+            for ranking in [&found.lexical, &found.dense] {
+                said.push_str(&format!("{:?}", load(index, ranking).await?));
+            }
         }
         said.push_str(&format!("{:?}{:?}", index.page("page1").await?, index.outline().await?));
         Ok(said)
     })
+}
+
+#[test]
+fn a_generation_without_a_column_of_pages_gives_the_same_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = with_contents(&book(), |contents| build(folder.path(), contents)).unwrap();
+    let expected = all_answers(&EmbeddedIndex::open(folder.path()).unwrap()).unwrap();
+    let root = folder.path().join(name);
+    let mut manifest = generation::read_manifest(&root).unwrap();
+    assert!(manifest.files.remove("pages.u32").is_some());
+    std::fs::write(root.join("manifest.json"), serde_json::to_vec(&manifest).unwrap()).unwrap();
+    for file in ["pages.u32", "manifest.sum"] {
+        std::fs::remove_file(root.join(file)).unwrap();
+    }
+    assert_eq!(all_answers(&EmbeddedIndex::open(folder.path()).unwrap()).unwrap(), expected);
 }
 
 /// A pseudorandom generator with a fixed seed.

@@ -4,7 +4,7 @@
 //! collection. A collection of another system is used as it is.
 //!
 //! Invariant: a search queries one collection by its own name, in one round trip, so it never mixes two
-//! generations. A collection that Docent did not create is never changed.
+//! generations; so does reading the chunks it found. A collection that Docent did not create is never changed.
 
 mod collection;
 mod connection;
@@ -16,21 +16,26 @@ mod search;
 mod download;
 mod write;
 
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use docent_core::chunk::Chunk;
-use docent_core::index::{Candidates, Description, Identity, Index, IndexError, IndexQuery, PageOutline};
+use docent_core::index::{
+    Candidates, Description, Identity, Index, IndexError, IndexQuery, PageOutline, RowId,
+};
 use docent_core::language::Language;
-use qdrant_client::qdrant::{Condition, Filter, QueryBatchPoints, ScrollPointsBuilder};
+use qdrant_client::qdrant::{
+    Condition, Filter, GetPointsBuilder, PointId, QueryBatchPoints, ScrollPointsBuilder,
+};
 use serde_json::Value;
 
 use collection::{Collection, Reading};
 use connection::Connection;
 pub use connection::Server;
 pub use payload::Fields;
-use search::Asked;
+use search::{Asked, point_id, row_id};
 pub use write::{Layout, Quantization};
 
 /// How long the collection behind the alias is cached before the alias is looked up again.
@@ -164,6 +169,14 @@ impl QdrantIndex {
         }
     }
 
+    /// After this error, what is known about the collection may be outdated.
+    fn suspect(&self, error: &IndexError) {
+        match error {
+            IndexError::Gone(_) => self.forget(),
+            _ => self.doubt(),
+        }
+    }
+
     fn forget(&self) {
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -184,6 +197,26 @@ impl QdrantIndex {
         }
         let answers = self.connection.read(|client| client.query_batch(request.clone())).await?;
         Ok(asked.candidates(collection, answers.result.into_iter().map(|batch| batch.result).collect()))
+    }
+
+    async fn chunks_in(
+        &self,
+        collection: &Collection,
+        rows: &[RowId],
+    ) -> Result<Vec<Option<Arc<Chunk>>>, IndexError> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<PointId> = rows.iter().map(|row| point_id(*row)).collect();
+        let request = GetPointsBuilder::new(&collection.name, ids).with_payload(true).build();
+        let answer = self.connection.read(|client| client.get_points(request.clone())).await?;
+        let mut found: HashMap<RowId, Arc<Chunk>> = HashMap::with_capacity(rows.len());
+        for point in answer.result {
+            let (row, name) = (point.id.as_ref().and_then(row_id), collection::point_name(&point));
+            let chunk = read(collection, &name, &payload::json_of(point.payload));
+            found.extend(row.zip(chunk.map(Arc::new)));
+        }
+        Ok(rows.iter().map(|row| found.get(row).cloned()).collect())
     }
 
     async fn page_in(
@@ -258,12 +291,13 @@ impl Index for QdrantIndex {
                 let collection = self.collection().await?;
                 self.search_in(&collection, query).await
             }
-            Err(error) => {
-                self.doubt();
-                Err(error)
-            }
-            found => found,
+            found => found.inspect_err(|error| self.suspect(error)),
         }
+    }
+
+    async fn chunks(&self, rows: &[RowId]) -> Result<Vec<Option<Arc<Chunk>>>, IndexError> {
+        let collection = self.collection().await?;
+        self.chunks_in(&collection, rows).await.inspect_err(|error| self.suspect(error))
     }
 
     async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError> {
@@ -297,10 +331,12 @@ struct Pinned {
 #[async_trait]
 impl Index for Pinned {
     async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError> {
-        self.index.search_in(&self.collection, query).await.inspect_err(|error| match error {
-            IndexError::Gone(_) => self.index.forget(),
-            _ => self.index.doubt(),
-        })
+        self.index.search_in(&self.collection, query).await.inspect_err(|error| self.index.suspect(error))
+    }
+
+    async fn chunks(&self, rows: &[RowId]) -> Result<Vec<Option<Arc<Chunk>>>, IndexError> {
+        let read = self.index.chunks_in(&self.collection, rows).await;
+        read.inspect_err(|error| self.index.suspect(error))
     }
 
     async fn page(&self, document_id: &str) -> Result<Vec<Arc<Chunk>>, IndexError> {

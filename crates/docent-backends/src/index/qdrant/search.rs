@@ -1,19 +1,23 @@
 //! One search: a single batch of queries, whose results are turned into two rankings.
 //!
+//! In a collection of Docent's own, the batch returns only what ranking needs; the chunks of the best rows are
+//! read afterwards. In one of another system, the keyword ranking is computed here and needs all texts.
+//!
 //! Invariant: rankings do not depend on earlier searches; a cached weight is the one the server would return.
 
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 
-use docent_core::index::{Candidate, Candidates, IndexError, IndexQuery};
+use docent_core::index::{Candidate, Candidates, IndexError, IndexQuery, RowId};
+use qdrant_client::qdrant::with_payload_selector::SelectorOptions;
 use qdrant_client::qdrant::{
-    Condition, Filter, QuantizationSearchParamsBuilder, Query, QueryPoints, QueryPointsBuilder, ScoredPoint,
-    SearchParamsBuilder, VectorInput, VectorsSelector,
+    Condition, Filter, PayloadIncludeSelector, PointId, QuantizationSearchParamsBuilder, Query, QueryPoints,
+    QueryPointsBuilder, ScoredPoint, SearchParamsBuilder, VectorInput, VectorsSelector,
 };
-use serde_json::Value;
+use uuid::Uuid;
 
 use super::collection::{self, Collection, KEYWORDS, Reading};
 use super::keywords::{self, Counted};
-use super::{payload, read};
+use super::payload;
 
 /// Maximum number of terms whose weights are queried in one search; more than the longest question has.
 const MOST_ASKED: usize = 512;
@@ -49,7 +53,9 @@ impl Asked {
         let terms = collection.analyzer.distinct(query.text);
         let filter = part_filter(collection, query);
         let start = || {
-            let start = QueryPointsBuilder::new(&collection.name).limit(query.depth as u64);
+            let start = QueryPointsBuilder::new(&collection.name)
+                .limit(query.depth as u64)
+                .with_payload(ranked_fields(collection));
             match &filter {
                 Some(filter) => start.filter(filter.clone()),
                 None => start,
@@ -61,8 +67,7 @@ impl Asked {
             let rescored = QuantizationSearchParamsBuilder::default().rescore(true);
             let mut dense = start()
                 .query(Query::new_nearest(vector.to_vec()))
-                .params(SearchParamsBuilder::default().quantization(rescored))
-                .with_payload(true);
+                .params(SearchParamsBuilder::default().quantization(rescored));
             if let Some(name) = &field.name {
                 dense = dense.using(name);
             }
@@ -74,9 +79,7 @@ impl Asked {
             let by = |sparse: keywords::Sparse| {
                 Query::new_nearest(VectorInput::new_sparse(sparse.indices, sparse.values))
             };
-            queries.push(
-                start().query(by(keywords::question(&terms))).using(KEYWORDS).with_payload(true).build(),
-            );
+            queries.push(start().query(by(keywords::question(&terms))).using(KEYWORDS).build());
             // Qdrant does not expose the IDF of a term. But in a search for the term alone, the score is the
             // IDF times the weight in the passage found.
             let asked = terms.iter().map(|term| keywords::number(term));
@@ -103,23 +106,87 @@ impl Asked {
         let mut answers = answers.into_iter();
         let mut next = |wanted: bool| if wanted { answers.next().unwrap_or_default() } else { Vec::new() };
         let cosine = |score| collection.vector.as_ref().map_or(score, |field| field.cosine(score));
-        let dense = ranked(collection, next(self.has_dense), cosine);
-        let mut lexical = ranked(collection, next(self.has_keywords), |score| score);
-        let mut terms: Vec<(String, f32)> = Vec::with_capacity(self.terms.len());
-        if collection.is_own() {
-            let rarest = keywords::rarity(collection.description.chunks, 0);
-            for (term, found) in self.unknown.iter().zip(answers) {
-                let weight = found.first().and_then(|point| rarity_of(*term, point)).unwrap_or(rarest);
-                collection.remember_rarity(*term, weight);
+        let mut pages = Pages::default();
+        let dense = next(self.has_dense);
+        let lexical = next(self.has_keywords);
+        let version = collection.description.version.clone();
+        match &collection.reading {
+            Reading::Own(_) => {
+                let dense = ranked(dense, &mut pages, cosine);
+                let lexical = ranked(lexical, &mut pages, |score| score);
+                let rarest = keywords::rarity(collection.description.chunks, 0);
+                for (term, found) in self.unknown.iter().zip(answers) {
+                    let weight = found.first().and_then(|point| rarity_of(*term, point)).unwrap_or(rarest);
+                    collection.remember_rarity(*term, weight);
+                }
+                let weighted = |term: String| {
+                    let weight = collection.rarity(keywords::number(&term)).unwrap_or(rarest);
+                    (term, weight)
+                };
+                let terms: Vec<(String, f32)> = self.terms.into_iter().map(weighted).collect();
+                // A term in at least one passage weighs less.
+                let absent = terms.iter().filter(|(_, weight)| *weight >= rarest);
+                let absent = absent.map(|(term, _)| term.clone()).collect();
+                Candidates { lexical, dense, terms, absent, version }
             }
-            for term in self.terms {
-                let weight = collection.rarity(keywords::number(&term)).unwrap_or(rarest);
-                terms.push((term, weight));
+            Reading::Foreign(fields) => {
+                let texts = read_texts(fields, dense, &mut pages, cosine);
+                let (lexical, terms, absent) = by_words(self.terms, &texts, collection);
+                let dense = texts.into_iter().map(|(candidate, _)| candidate).collect();
+                Candidates { lexical, dense, terms, absent, version }
             }
-        } else {
-            (lexical, terms) = by_words(self.terms, &dense, collection);
         }
-        Candidates { lexical, dense, terms, version: collection.description.version.clone() }
+    }
+}
+
+/// The payload that ranking needs.
+fn ranked_fields(collection: &Collection) -> SelectorOptions {
+    match &collection.reading {
+        Reading::Own(_) => {
+            let fields = vec![PAGE.to_owned(), ROW.to_owned()];
+            SelectorOptions::Include(PayloadIncludeSelector { fields })
+        }
+        Reading::Foreign(_) => SelectorOptions::Enable(true),
+    }
+}
+
+/// The field with the id of a passage's page in Docent's own collections.
+const PAGE: &str = "document_id";
+
+/// The field with the position of a passage in the book in Docent's own collections.
+const ROW: &str = "row";
+
+/// Numbers the pages of the candidates.
+#[derive(Default)]
+struct Pages(HashMap<String, u32>);
+
+impl Pages {
+    fn number(&mut self, document_id: &str) -> u32 {
+        match self.0.get(document_id) {
+            Some(number) => *number,
+            None => {
+                let number = self.0.len() as u32;
+                self.0.insert(document_id.to_owned(), number);
+                number
+            }
+        }
+    }
+}
+
+/// The row that a point is.
+pub(super) fn row_id(id: &PointId) -> Option<RowId> {
+    use qdrant_client::qdrant::point_id::PointIdOptions;
+    match id.point_id_options.as_ref()? {
+        PointIdOptions::Num(number) => Some(RowId::Number(*number)),
+        PointIdOptions::Uuid(uuid) => Uuid::parse_str(uuid).ok().map(RowId::Uuid),
+    }
+}
+
+/// The point that a row is.
+pub(super) fn point_id(row: RowId) -> PointId {
+    match row {
+        RowId::Number(number) => number.into(),
+        RowId::Uuid(uuid) => uuid.to_string().into(),
     }
 }
 
@@ -137,20 +204,39 @@ fn part_filter(collection: &Collection, query: &IndexQuery<'_>) -> Option<Filter
     (!conditions.is_empty()).then(|| Filter::must(conditions))
 }
 
-/// Passages with their scores, best first; equal scores keep the order of the book.
-fn ranked(collection: &Collection, points: Vec<ScoredPoint>, score: impl Fn(f32) -> f32) -> Vec<Candidate> {
-    let mut found: Vec<(u64, Candidate)> = points
+/// The points of a collection of Docent's own as candidates, best first; equal scores keep the order of the book.
+fn ranked(points: Vec<ScoredPoint>, pages: &mut Pages, score: impl Fn(f32) -> f32) -> Vec<Candidate> {
+    let mut found: Vec<(i64, Candidate)> = points
         .into_iter()
         .filter_map(|point| {
-            let name = point.id.as_ref().map(collection::id_text).unwrap_or_default();
-            let payload = payload::json_of(point.payload);
-            let chunk = read(collection, &name, &payload)?;
-            let row = payload.get("row").and_then(Value::as_u64).unwrap_or_default();
-            Some((row, Candidate { chunk: Arc::new(chunk), score: score(point.score) }))
+            let row = row_id(point.id.as_ref()?)?;
+            let page = pages.number(point.payload.get(PAGE)?.as_str()?);
+            let place = point.payload.get(ROW).and_then(|row| row.as_integer()).unwrap_or_default();
+            Some((place, Candidate { row, page, score: score(point.score) }))
         })
         .collect();
-    found.sort_by(|(row, a), (other, b)| b.score.total_cmp(&a.score).then(row.cmp(other)));
+    found.sort_by(|(place, a), (other, b)| b.score.total_cmp(&a.score).then(place.cmp(other)));
     found.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// The points of a collection of another system as candidates with their texts, best first.
+fn read_texts(
+    fields: &payload::Fields,
+    points: Vec<ScoredPoint>,
+    pages: &mut Pages,
+    score: impl Fn(f32) -> f32,
+) -> Vec<(Candidate, String)> {
+    let mut found: Vec<(Candidate, String)> = points
+        .into_iter()
+        .filter_map(|point| {
+            let id = point.id.as_ref()?;
+            let chunk = fields.chunk(&collection::id_text(id), &payload::json_of(point.payload))?;
+            let page = pages.number(&chunk.document_id);
+            Some((Candidate { row: row_id(id)?, page, score: score(point.score) }, chunk.embedded_text()))
+        })
+        .collect();
+    found.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score));
+    found
 }
 
 /// The IDF of a term, computed from the best passage that contains it.
@@ -172,36 +258,40 @@ fn rarity_of(term: u32, point: &ScoredPoint) -> Option<f32> {
 /// estimated from these hits, too.
 fn by_words(
     terms: Vec<String>,
-    dense: &[Candidate],
+    dense: &[(Candidate, String)],
     collection: &Collection,
-) -> (Vec<Candidate>, Vec<(String, f32)>) {
+) -> (Vec<Candidate>, Vec<(String, f32)>, HashSet<String>) {
     let counted: Vec<Counted> =
-        dense.iter().map(|hit| Counted::new(&hit.chunk.embedded_text(), &collection.analyzer)).collect();
+        dense.iter().map(|(_, text)| Counted::new(text, &collection.analyzer)).collect();
     let total: u32 = counted.iter().map(|passage| passage.length).sum();
     let average = total as f32 / counted.len().max(1) as f32;
     let vectors: Vec<keywords::Sparse> = counted.iter().map(|passage| passage.sparse(average)).collect();
     let weight_in = |term: u32, vector: &keywords::Sparse| {
         vector.indices.binary_search(&term).ok().map(|at| vector.values[at])
     };
+    let mut absent = HashSet::new();
     let weighted: Vec<(String, f32)> = terms
         .into_iter()
         .map(|term| {
             let number = keywords::number(&term);
             let holding = vectors.iter().filter(|vector| weight_in(number, vector).is_some()).count();
+            if holding == 0 {
+                absent.insert(term.clone());
+            }
             (term, keywords::rarity(vectors.len(), holding))
         })
         .collect();
     let mut lexical: Vec<Candidate> = dense
         .iter()
         .zip(&vectors)
-        .map(|(hit, vector)| {
+        .map(|((hit, _), vector)| {
             let of = |(term, rarity): &(String, f32)| {
                 weight_in(keywords::number(term), vector).map_or(0.0, |weight| weight * rarity)
             };
-            Candidate { chunk: hit.chunk.clone(), score: weighted.iter().map(of).sum() }
+            Candidate { score: weighted.iter().map(of).sum(), ..*hit }
         })
         .filter(|hit| hit.score > 0.0)
         .collect();
     lexical.sort_by(|a, b| b.score.total_cmp(&a.score));
-    (lexical, weighted)
+    (lexical, weighted, absent)
 }

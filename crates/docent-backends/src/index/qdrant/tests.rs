@@ -4,7 +4,7 @@
 
 use docent_core::embed::Vector;
 use docent_core::index::Filter as Restriction;
-use docent_core::testing::{LetterEmbedder, chunk, index_contract};
+use docent_core::testing::{LetterEmbedder, chunk, index_contract, load};
 use qdrant_client::Qdrant;
 use qdrant_client::qdrant::{
     CreateCollectionBuilder, Distance, NamedVectors, PointStruct, UpsertPointsBuilder, VectorParamsBuilder,
@@ -50,7 +50,8 @@ fn index(server: &ScriptedQdrant) -> QdrantIndex {
 
 async fn lexical(index: &dyn Index, text: &str) -> Result<Vec<String>, IndexError> {
     let query = IndexQuery { text, vector: None, filter: &Restriction::default(), depth: 5 };
-    Ok(index.search(&query).await?.lexical.iter().map(|hit| hit.chunk.content.clone()).collect())
+    let found = index.search(&query).await?;
+    Ok(load(index, &found.lexical).await?.iter().map(|chunk| chunk.content.clone()).collect())
 }
 
 /// Checks for the test double and a real server: the contract of an index, several generations, and reading
@@ -107,7 +108,7 @@ async fn a_real_server_keeps_the_contract() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_search_is_one_round_trip() {
+async fn a_search_is_one_round_trip_and_so_is_reading_what_it_found() {
     let server = ScriptedQdrant::start().await.unwrap();
     let index = index(&server);
     publish(&index, &with_vectors(vec![chunk("a", 0, "A node."), chunk("b", 0, "A topic.")])).await.unwrap();
@@ -116,9 +117,47 @@ async fn a_search_is_one_round_trip() {
     let vector = LetterEmbedder::vector("node");
     let query =
         IndexQuery { text: "node zebra", vector: Some(&vector), filter: &Restriction::default(), depth: 5 };
-    index.search(&query).await.unwrap();
-    let calls: Vec<&str> = server.calls().iter().map(|(name, _)| *name).collect();
-    assert_eq!(calls, ["Points/QueryBatch"]);
+    let found = index.search(&query).await.unwrap();
+    let calls = || server.calls().iter().map(|(name, _)| *name).collect::<Vec<_>>();
+    assert_eq!(calls(), ["Points/QueryBatch"]);
+    assert_eq!(load(&index, &found.dense).await.unwrap().len(), 2);
+    assert_eq!(calls(), ["Points/QueryBatch", "Points/Get"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_returns_no_texts() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    let index = index(&server);
+    publish(&index, &with_vectors(vec![chunk("a", 0, "A node.")])).await.unwrap();
+    let collection = index.collection().await.unwrap();
+    let vector = LetterEmbedder::vector("node");
+    let query = IndexQuery { text: "node", vector: Some(&vector), filter: &Restriction::default(), depth: 5 };
+    let request = QueryBatchPoints {
+        collection_name: collection.name.clone(),
+        query_points: Asked::new(&collection, &query).unwrap().queries,
+        ..Default::default()
+    };
+    let answer = index.connection.read(|client| client.query_batch(request.clone())).await.unwrap();
+    // The last query asks for the weight of the term.
+    for batch in &answer.result[..2] {
+        let mut fields: Vec<&String> = batch.result[0].payload.keys().collect();
+        fields.sort();
+        assert_eq!(fields, ["document_id", "row"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pinned_search_and_the_chunks_it_found_are_of_the_same_generation() {
+    let server = ScriptedQdrant::start().await.unwrap();
+    let index = Arc::new(index(&server));
+    let page = |text: &str| with_vectors(vec![chunk("page", 0, text)]);
+    publish(&index, &page("old node")).await.unwrap();
+    let pinned = index.clone().pinned().await.unwrap();
+    let query = IndexQuery { text: "node", vector: None, filter: &Restriction::default(), depth: 5 };
+    let found = pinned.search(&query).await.unwrap();
+    publish(&index, &page("new node")).await.unwrap();
+    assert_eq!(load(&*pinned, &found.lexical).await.unwrap()[0].content, "old node");
+    assert_eq!(lexical(&*index, "node").await.unwrap(), ["new node"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,14 +185,12 @@ async fn keywords_score_as_in_the_embedded_index() {
             let filter = Restriction::of_module(module);
             let query = IndexQuery { text: question, vector: None, filter: &filter, depth: 20 };
             let (a, b) = (here.search(&query).await.unwrap(), there.search(&query).await.unwrap());
-            let scores = |found: &Candidates| -> Vec<(String, i32)> {
-                found
-                    .lexical
-                    .iter()
-                    .map(|hit| (hit.chunk.document_id.clone(), (hit.score * 1e3) as i32))
-                    .collect()
+            let scores = async |index: &dyn Index, found: &Candidates| -> Vec<(String, i32)> {
+                let chunks = load(index, &found.lexical).await.unwrap();
+                let scored = found.lexical.iter().zip(chunks);
+                scored.map(|(hit, chunk)| (chunk.document_id.clone(), (hit.score * 1e3) as i32)).collect()
             };
-            let (a_scores, b_scores) = (scores(&a), scores(&b));
+            let (a_scores, b_scores) = (scores(&here, &a).await, scores(&there, &b).await);
             // The server decides which of equally scored passages are returned last.
             let last = b_scores.last().map_or(0, |(_, score)| *score);
             let above = |scores: &[(String, i32)]| -> Vec<(String, i32)> {
@@ -161,6 +198,7 @@ async fn keywords_score_as_in_the_embedded_index() {
             };
             assert_eq!(above(&a_scores), above(&b_scores), "{question}");
             assert_eq!(a_scores.len(), b_scores.len(), "{question}");
+            assert_eq!(a.absent, b.absent);
             assert_eq!(a.terms.len(), b.terms.len());
             for ((term, weight), (other, expected)) in a.terms.iter().zip(&b.terms) {
                 assert_eq!(term, other);
@@ -412,7 +450,7 @@ async fn every_payload_format_of_the_specifications_is_recognized() {
             depth: 5,
         };
         let found = index.search(&query).await.unwrap();
-        let hit = &found.lexical[0].chunk;
+        let hit = &load(&index, &found.lexical).await.unwrap()[0];
         assert_eq!(hit.content, "A node is a participant in the graph.", "shape {number}");
         assert_eq!(hit.url, "https://x.org/docs/module-1/nodes", "shape {number}");
         assert_eq!(hit.page_title, "Nodes", "shape {number}");

@@ -151,6 +151,13 @@ impl Index for Flaky {
         self.0.search(query).await
     }
 
+    async fn chunks(
+        &self,
+        rows: &[crate::index::RowId],
+    ) -> Result<Vec<Option<Arc<crate::chunk::Chunk>>>, IndexError> {
+        self.0.chunks(rows).await
+    }
+
     async fn page(&self, document_id: &str) -> Result<Vec<Arc<crate::chunk::Chunk>>, IndexError> {
         self.0.page(document_id).await
     }
