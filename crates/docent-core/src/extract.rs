@@ -72,6 +72,12 @@ const LEAST_CHANCE_OF_NEW: f32 = 0.06;
 /// Share of the question's weighted words that a span must add to count as new.
 const MUCH_OF_THE_QUESTION: f32 = 0.25;
 
+/// Minimum probability of a span about the other side of a comparison.
+const LEAST_CHANCE_OF_A_SIDE: f32 = 0.001;
+
+/// Share of the question's weighted words from which a word names a side of a comparison.
+const WEIGHT_OF_A_SIDE: f32 = 0.15;
+
 /// How far back, in words, a span is extended to include what its first statement refers to.
 const REACH_BACK: usize = 45;
 
@@ -94,7 +100,8 @@ pub struct Material<'a> {
 
 /// Chooses the spans that answer the question, most likely first.
 pub fn extract(material: &Material<'_>, analyzer: &Analyzer) -> Vec<Extract> {
-    let lengths = Lengths::of(&QuestionKind::of(material.question), material.parts);
+    let asked = QuestionKind::of(material.question);
+    let lengths = Lengths::of(&asked, material.parts);
     let least_chance = if material.in_doubt { LEAST_CHANCE_IN_DOUBT } else { LEAST_CHANCE };
     let mut chosen: Vec<Extract> = Vec::new();
     let mut taken: HashSet<(usize, usize)> = HashSet::new();
@@ -108,9 +115,21 @@ pub fn extract(material: &Material<'_>, analyzer: &Analyzer) -> Vec<Extract> {
         };
         // If there are several questions, each gets a span of its own first.
         let part = Some(number).filter(|part| *part < material.parts && material.parts > 1);
-        let Some(run) = best_run(material, &taken, room, part, &said, analyzer) else { break };
+        // A comparison needs a span about each side.
+        let sides = if asked.comparison && part.is_none() && !chosen.is_empty() {
+            unsaid_sides(material, &said)
+        } else {
+            HashSet::new()
+        };
+        let choice = Choice { room, part, sides: &sides, said: &said };
+        let about_a_side = best_run(material, &taken, &choice, analyzer)
+            .filter(|run| sides.is_empty() || run.chance >= LEAST_CHANCE_OF_A_SIDE);
+        let of_any = || best_run(material, &taken, &Choice { sides: &HashSet::new(), ..choice }, analyzer);
+        let is_about_a_side = about_a_side.is_some() && !sides.is_empty();
+        let Some(run) = about_a_side.or_else(of_any) else { break };
         if !chosen.is_empty()
             && part.is_none()
+            && !is_about_a_side
             && run.chance < least_chance
             && !(run.adds && run.chance >= LEAST_CHANCE_OF_NEW)
         {
@@ -168,22 +187,52 @@ impl Run {
     }
 }
 
-/// The run of at most `room` words with the highest probability, minus the penalty for its length.
+/// The words that name a side of a comparison and are in no chosen span.
+fn unsaid_sides<'a>(material: &Material<'a>, said: &HashSet<String>) -> HashSet<&'a str> {
+    let total: f32 = material.terms.iter().map(|(_, weight)| weight).sum();
+    let names_a_side = |weight: f32| weight >= WEIGHT_OF_A_SIDE * total;
+    let unsaid = material.terms.iter().filter(|(term, weight)| names_a_side(*weight) && !said.contains(term));
+    unsaid.map(|(term, _)| term.as_str()).collect()
+}
+
+/// What kind of run to choose.
+#[derive(Clone, Copy)]
+struct Choice<'a> {
+    /// Maximum length in words.
+    room: usize,
+    /// If the user asked several questions at once: the one it is for.
+    part: Option<usize>,
+    /// If not empty, one of these words is in the run or in the heading of its section.
+    sides: &'a HashSet<&'a str>,
+    /// The words of the chosen spans.
+    said: &'a HashSet<String>,
+}
+
+/// The run with the highest probability, minus the penalty for its length.
 fn best_run(
     material: &Material<'_>,
     taken: &HashSet<(usize, usize)>,
-    room: usize,
-    part: Option<usize>,
-    said: &HashSet<String>,
+    choice: &Choice<'_>,
     analyzer: &Analyzer,
 ) -> Option<Run> {
+    let Choice { room, part, sides, said } = *choice;
     let read = material.read;
+    let names_side = |text: &str| analyzer.distinct(text).iter().any(|term| sides.contains(term.as_str()));
+    let is_about: Vec<bool> = if sides.is_empty() {
+        vec![true; read.len()]
+    } else {
+        let headings: Vec<bool> =
+            material.chunks.iter().map(|chunk| names_side(&chunk.breadcrumb())).collect();
+        let text = |read: &Read| &material.chunks[read.passage].content[read.span.clone()];
+        read.iter().map(|read| headings[read.passage] || names_side(text(read))).collect()
+    };
     let mut best: Option<Run> = None;
     for from in 0..read.len() {
         let (passage, asked) = (read[from].passage, read[from].part);
         if part.is_some_and(|part| part != asked) {
             continue;
         }
+        let mut about = false;
         let content = material.chunks[passage].content.as_str();
         let mut chance = 0.0;
         for to in from..read.len() {
@@ -192,12 +241,13 @@ fn best_run(
                 break;
             }
             chance += read[to].chance;
+            about |= is_about[to];
             let length = count(&content[read[from].span.start..read[to].span.end]);
             if to > from && length > room {
                 break;
             }
             let value = chance - COST_OF_A_WORD * length.min(room) as f32;
-            if best.as_ref().is_none_or(|best| value > best.value) {
+            if about && best.as_ref().is_none_or(|best| value > best.value) {
                 best = Some(Run { from, to, chance, value, adds: false });
             }
         }

@@ -126,3 +126,14 @@ fn a_second_span_is_shown_when_in_doubt() {
     };
     assert_eq!((shown(false), shown(true)), (1, 2));
 }
+
+#[test]
+fn a_comparison_shows_both_sides() {
+    let walrus = "The walrus lives in the Arctic, has long tusks and eats clams from the floor of the sea.";
+    let seal = "The seal has no tusks. It hunts fish.";
+    let contents = [walrus, seal, "Rocks are warm."];
+    let found = answer("walrus or seal", &contents);
+    assert!(found.len() == 2 && found[0].contains("walrus") && found[1].starts_with("The seal"), "{found:?}");
+    // A side that no passage is about is left out.
+    assert_eq!(answer("walrus or otter", &contents), [walrus]);
+}
