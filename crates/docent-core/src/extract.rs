@@ -75,9 +75,6 @@ const MUCH_OF_THE_QUESTION: f32 = 0.25;
 /// Minimum probability of a span about the other side of a comparison.
 const LEAST_CHANCE_OF_A_SIDE: f32 = 0.001;
 
-/// Share of the question's weighted words from which a word names a side of a comparison.
-const WEIGHT_OF_A_SIDE: f32 = 0.15;
-
 /// How far back, in words, a span is extended to include what its first statement refers to.
 const REACH_BACK: usize = 45;
 
@@ -115,26 +112,30 @@ pub fn extract(material: &Material<'_>, analyzer: &Analyzer) -> Vec<Extract> {
         };
         // If there are several questions, each gets a span of its own first.
         let part = Some(number).filter(|part| *part < material.parts && material.parts > 1);
-        // A comparison needs a span about each side.
+        // A comparison gets a span about a side that is not named yet.
         let sides = if asked.comparison && part.is_none() && !chosen.is_empty() {
-            unsaid_sides(material, &said)
+            unsaid_sides(material, &said, analyzer)
         } else {
             HashSet::new()
         };
         let choice = Choice { room, part, sides: &sides, said: &said };
-        let about_a_side = best_run(material, &taken, &choice, analyzer)
-            .filter(|run| sides.is_empty() || run.chance >= LEAST_CHANCE_OF_A_SIDE);
-        let of_any = || best_run(material, &taken, &Choice { sides: &HashSet::new(), ..choice }, analyzer);
-        let is_about_a_side = about_a_side.is_some() && !sides.is_empty();
-        let Some(run) = about_a_side.or_else(of_any) else { break };
-        if !chosen.is_empty()
-            && part.is_none()
-            && !is_about_a_side
-            && run.chance < least_chance
-            && !(run.adds && run.chance >= LEAST_CHANCE_OF_NEW)
-        {
-            break;
-        }
+        let about_a_side = match sides.is_empty() {
+            true => None,
+            false => best_run(material, &taken, &choice, analyzer)
+                .filter(|run| run.chance >= LEAST_CHANCE_OF_A_SIDE),
+        };
+        let run = match about_a_side {
+            Some(run) => run,
+            None => {
+                let of_any = Choice { sides: &HashSet::new(), ..choice };
+                let Some(run) = best_run(material, &taken, &of_any, analyzer) else { break };
+                let is_likely = run.chance >= least_chance || (run.adds && run.chance >= LEAST_CHANCE_OF_NEW);
+                if !chosen.is_empty() && part.is_none() && !is_likely {
+                    break;
+                }
+                run
+            }
+        };
         let extract = run.extract(material, analyzer);
         words += count(&extract.text);
         said.extend(analyzer.distinct(&extract.text));
@@ -187,12 +188,15 @@ impl Run {
     }
 }
 
-/// The words that name a side of a comparison and are in no chosen span.
-fn unsaid_sides<'a>(material: &Material<'a>, said: &HashSet<String>) -> HashSet<&'a str> {
-    let total: f32 = material.terms.iter().map(|(_, weight)| weight).sum();
-    let names_a_side = |weight: f32| weight >= WEIGHT_OF_A_SIDE * total;
-    let unsaid = material.terms.iter().filter(|(term, weight)| names_a_side(*weight) && !said.contains(term));
-    unsaid.map(|(term, _)| term.as_str()).collect()
+/// The terms that name a side of a comparison and are in no chosen span: those of the words beside "or", "vs" and the like.
+fn unsaid_sides(material: &Material<'_>, said: &HashSet<String>, analyzer: &Analyzer) -> HashSet<String> {
+    const BETWEEN: [&str; 5] = ["or", "vs", "vs.", "versus", "and"];
+    let words: Vec<&str> = material.question.split_whitespace().collect();
+    let beside = words.windows(3).filter(|three| BETWEEN.contains(&three[1].to_lowercase().as_str()));
+    let terms = beside.flat_map(|three| [three[0], three[2]]).flat_map(|word| analyzer.distinct(word));
+    terms
+        .filter(|term| !said.contains(term) && material.terms.iter().any(|(known, _)| known == term))
+        .collect()
 }
 
 /// What kind of run to choose.
@@ -202,8 +206,8 @@ struct Choice<'a> {
     room: usize,
     /// If the user asked several questions at once: the one it is for.
     part: Option<usize>,
-    /// If not empty, one of these words is in the run or in the heading of its section.
-    sides: &'a HashSet<&'a str>,
+    /// If not empty, the run is in a section named after one of these terms or, if there is none, mentions one.
+    sides: &'a HashSet<String>,
     /// The words of the chosen spans.
     said: &'a HashSet<String>,
 }
@@ -217,15 +221,7 @@ fn best_run(
 ) -> Option<Run> {
     let Choice { room, part, sides, said } = *choice;
     let read = material.read;
-    let names_side = |text: &str| analyzer.distinct(text).iter().any(|term| sides.contains(term.as_str()));
-    let is_about: Vec<bool> = if sides.is_empty() {
-        vec![true; read.len()]
-    } else {
-        let headings: Vec<bool> =
-            material.chunks.iter().map(|chunk| names_side(&chunk.breadcrumb())).collect();
-        let text = |read: &Read| &material.chunks[read.passage].content[read.span.clone()];
-        read.iter().map(|read| headings[read.passage] || names_side(text(read))).collect()
-    };
+    let is_about = about_sides(material, sides, analyzer);
     let mut best: Option<Run> = None;
     for from in 0..read.len() {
         let (passage, asked) = (read[from].passage, read[from].part);
@@ -263,6 +259,18 @@ fn best_run(
         best.adds = added.map(|(_, weight)| weight).sum::<f32>() / total >= MUCH_OF_THE_QUESTION;
     }
     Some(best)
+}
+
+/// Whether each statement is about one of the sides; all are if there are no sides.
+fn about_sides(material: &Material<'_>, sides: &HashSet<String>, analyzer: &Analyzer) -> Vec<bool> {
+    let names_side = |text: &str| analyzer.distinct(text).iter().any(|term| sides.contains(term));
+    let named: Vec<bool> = material.chunks.iter().map(|chunk| names_side(&chunk.breadcrumb())).collect();
+    let is_about = |read: &Read| match () {
+        () if sides.is_empty() => true,
+        () if named.contains(&true) => named[read.passage],
+        () => names_side(&material.chunks[read.passage].content[read.span.clone()]),
+    };
+    material.read.iter().map(is_about).collect()
 }
 
 /// Extends a run backwards to include what its first statement refers to.
