@@ -114,12 +114,12 @@ pub fn extract(material: &Material<'_>, analyzer: &Analyzer) -> Vec<Extract> {
         let part = Some(number).filter(|part| *part < material.parts && material.parts > 1);
         // A comparison gets a span about a side that is not named yet.
         let sides = if asked.comparison && part.is_none() && !chosen.is_empty() {
-            unsaid_sides(material, &said, analyzer)
+            Sides::of(material, &said, analyzer)
         } else {
-            HashSet::new()
+            Sides::default()
         };
         let choice = Choice { room, part, sides: &sides, said: &said };
-        let about_a_side = match sides.is_empty() {
+        let about_a_side = match sides.unsaid.is_empty() {
             true => None,
             false => best_run(material, &taken, &choice, analyzer)
                 .filter(|run| run.chance >= LEAST_CHANCE_OF_A_SIDE),
@@ -127,7 +127,7 @@ pub fn extract(material: &Material<'_>, analyzer: &Analyzer) -> Vec<Extract> {
         let run = match about_a_side {
             Some(run) => run,
             None => {
-                let of_any = Choice { sides: &HashSet::new(), ..choice };
+                let of_any = Choice { sides: &Sides::default(), ..choice };
                 let Some(run) = best_run(material, &taken, &of_any, analyzer) else { break };
                 let is_likely = run.chance >= least_chance || (run.adds && run.chance >= LEAST_CHANCE_OF_NEW);
                 if !chosen.is_empty() && part.is_none() && !is_likely {
@@ -188,15 +188,25 @@ impl Run {
     }
 }
 
-/// The terms that name a side of a comparison and are in no chosen span: those of the words beside "or", "vs" and the like.
-fn unsaid_sides(material: &Material<'_>, said: &HashSet<String>, analyzer: &Analyzer) -> HashSet<String> {
-    const BETWEEN: [&str; 5] = ["or", "vs", "vs.", "versus", "and"];
-    let words: Vec<&str> = material.question.split_whitespace().collect();
-    let beside = words.windows(3).filter(|three| BETWEEN.contains(&three[1].to_lowercase().as_str()));
-    let terms = beside.flat_map(|three| [three[0], three[2]]).flat_map(|word| analyzer.distinct(word));
-    terms
-        .filter(|term| !said.contains(term) && material.terms.iter().any(|(known, _)| known == term))
-        .collect()
+/// The terms that name the sides of a comparison: those of the words beside "or", "vs" and the like.
+#[derive(Default)]
+struct Sides {
+    /// Terms that no chosen span has.
+    unsaid: HashSet<String>,
+    /// Terms that a chosen span has.
+    said: HashSet<String>,
+}
+
+impl Sides {
+    fn of(material: &Material<'_>, said: &HashSet<String>, analyzer: &Analyzer) -> Self {
+        const BETWEEN: [&str; 5] = ["or", "vs", "vs.", "versus", "and"];
+        let words: Vec<&str> = material.question.split_whitespace().collect();
+        let beside = words.windows(3).filter(|three| BETWEEN.contains(&three[1].to_lowercase().as_str()));
+        let terms = beside.flat_map(|three| [three[0], three[2]]).flat_map(|word| analyzer.distinct(word));
+        let known = terms.filter(|term| material.terms.iter().any(|(known, _)| known == term));
+        let (said, unsaid) = known.partition(|term| said.contains(term));
+        Self { unsaid, said }
+    }
 }
 
 /// What kind of run to choose.
@@ -206,8 +216,9 @@ struct Choice<'a> {
     room: usize,
     /// If the user asked several questions at once: the one it is for.
     part: Option<usize>,
-    /// If not empty, the run is in a section named after one of these terms or, if there is none, mentions one.
-    sides: &'a HashSet<String>,
+    /// If there are unsaid ones, the run is in a section named after one of them and not after the others or, if there is no
+    /// such section, mentions one.
+    sides: &'a Sides,
     /// The words of the chosen spans.
     said: &'a HashSet<String>,
 }
@@ -261,14 +272,21 @@ fn best_run(
     Some(best)
 }
 
-/// Whether each statement is about one of the sides; all are if there are no sides.
-fn about_sides(material: &Material<'_>, sides: &HashSet<String>, analyzer: &Analyzer) -> Vec<bool> {
-    let names_side = |text: &str| analyzer.distinct(text).iter().any(|term| sides.contains(term));
-    let named: Vec<bool> = material.chunks.iter().map(|chunk| names_side(&chunk.breadcrumb())).collect();
-    let is_about = |read: &Read| match () {
-        () if sides.is_empty() => true,
-        () if named.contains(&true) => named[read.passage],
-        () => names_side(&material.chunks[read.passage].content[read.span.clone()]),
+/// Whether each statement is about an unsaid side; all are if there is none.
+fn about_sides(material: &Material<'_>, sides: &Sides, analyzer: &Analyzer) -> Vec<bool> {
+    if sides.unsaid.is_empty() {
+        return vec![true; material.read.len()];
+    }
+    let names =
+        |text: &str, terms: &HashSet<String>| analyzer.distinct(text).iter().any(|term| terms.contains(term));
+    let is_named = |chunk: &&Chunk| {
+        let heading = chunk.breadcrumb();
+        names(&heading, &sides.unsaid) && !names(&heading, &sides.said)
+    };
+    let named: Vec<bool> = material.chunks.iter().map(is_named).collect();
+    let is_about = |read: &Read| match named.contains(&true) {
+        true => named[read.passage],
+        false => names(&material.chunks[read.passage].content[read.span.clone()], &sides.unsaid),
     };
     material.read.iter().map(is_about).collect()
 }

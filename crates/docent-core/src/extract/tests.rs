@@ -137,3 +137,43 @@ fn a_comparison_shows_both_sides() {
     // A side that no passage is about is left out.
     assert_eq!(answer("walrus or otter", &contents), [walrus]);
 }
+
+#[test]
+fn a_section_named_after_the_other_side_comes_first() {
+    let sections = [
+        ("Walruses", "A walrus has long tusks and eats clams from the floor of the sea."),
+        ("Walruses and seal hunters", "A seal is smaller than a walrus, and hunters prefer it."),
+        ("Seals", "They have no tusks and hunt fish."),
+    ];
+    let chunks: Vec<Chunk> = sections
+        .iter()
+        .zip(0..)
+        .map(|((title, content), number)| {
+            let mut chunk = chunk("page", number, content);
+            chunk.page_title = (*title).to_owned();
+            chunk
+        })
+        .collect();
+    let chunks: Vec<&Chunk> = chunks.iter().collect();
+    let read: Vec<Read> = [0.9, 0.05, 0.04]
+        .into_iter()
+        .enumerate()
+        .map(|(passage, chance)| Read {
+            passage,
+            span: 0..chunks[passage].content.len(),
+            kind: StatementKind::Sentence,
+            block: 0,
+            signals: Signals([0.0; SIGNALS]),
+            part: 0,
+            is_fragment: false,
+            score: 0.0,
+            chance,
+        })
+        .collect();
+    let terms = [("walrus".to_owned(), 1.0), ("seal".to_owned(), 1.0)];
+    let question = "difference between walrus and seal";
+    let material =
+        Material { question, terms: &terms, chunks: &chunks, read: &read, parts: 1, in_doubt: false };
+    let found = extract(&material, &Analyzer::new(Language::default()));
+    assert_eq!(found.iter().map(|extract| extract.passage).collect::<Vec<_>>(), [0, 2]);
+}
