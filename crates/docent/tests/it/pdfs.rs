@@ -86,7 +86,10 @@ fn a_pdf_that_needs_gigabytes_is_skipped_with_a_warning() {
     }
     write(&docent, "book/good.pdf", &text("A pump moves water."));
     docent.write("book/valves.md", "# Valves\n\nA valve opens at three bar.\n");
-    docent.write("docent.toml", "[[sources]]\nlocation = \"book\"\n\n[serve]\nevery = \"1h\"\nrequests_per_minute = 0\n");
+    docent.write(
+        "docent.toml",
+        "[[sources]]\nlocation = \"book\"\n\n[serve]\nevery = \"1h\"\nrequests_per_minute = 0\n",
+    );
     // The server ingests the book before it starts.
     let mut served = docent.serve();
     let said = served.said();
@@ -103,7 +106,10 @@ fn a_pdf_that_needs_gigabytes_is_skipped_with_a_warning() {
 fn a_server_answers_while_a_refresh_reads_a_pdf_that_needs_gigabytes() {
     let docent = Docent::without_vectors();
     docent.write("book/valves.md", "# Valves\n\nA valve opens at three bar.\n");
-    docent.write("docent.toml", "[[sources]]\nlocation = \"book\"\n\n[serve]\nevery = \"1h\"\nrequests_per_minute = 0\n");
+    docent.write(
+        "docent.toml",
+        "[[sources]]\nlocation = \"book\"\n\n[serve]\nevery = \"1h\"\nrequests_per_minute = 0\n",
+    );
     docent.ok(&["ingest"]);
     write(&docent, "book/bomb.pdf", &bomb(2048));
     docent.write("book/pumps.md", "# Pumps\n\nA pump moves water.\n");
