@@ -19,6 +19,9 @@ pub struct KeyTerm {
     pub word: String,
     /// Its search terms: the whole name first, then its parts.
     terms: Vec<String>,
+    /// Whether it is a common word of the term that a question asks to define ("inverse kinematics"). It matters only if
+    /// the whole book lacks it.
+    is_common: bool,
 }
 
 /// In longer questions, not every name matters, so they have no key terms.
@@ -37,6 +40,7 @@ pub fn key_terms(question: &str, analyzer: &Analyzer, is_common: &dyn Fn(&str) -
     if analyzer.language().code() != "en" || words > MOST_WORDS || QuestionKind::of(question).trouble {
         return Vec::new();
     }
+    let defined = defined_term(question);
     let mut found: Vec<KeyTerm> = Vec::new();
     let mut end = 0;
     for term in analyzer.terms(question) {
@@ -54,13 +58,42 @@ pub fn key_terms(question: &str, analyzer: &Analyzer, is_common: &dyn Fn(&str) -
         let is_own = word.starts_with(['/', '-']) || ABBREVIATED.contains(&word);
         let lower = word.to_lowercase();
         let is_plain = || is_inflected(&lower) || lower.split('-').all(is_common);
-        if !is_own && (is_name(word, opens) || !is_plain()) {
-            found.push(KeyTerm { word: word.to_owned(), terms: vec![term.text] });
+        let is_uncommon = !is_own && (is_name(word, opens) || !is_plain());
+        if is_uncommon || defined.contains(&lower.as_str()) {
+            found.push(KeyTerm { word: word.to_owned(), terms: vec![term.text], is_common: !is_uncommon });
         }
     }
     let written_as_names = found.iter().filter(|name| is_name(&name.word, false)).count();
     // In A Title Written Like This, capitals do not mark names.
     if written_as_names * 2 > words && words > 3 { Vec::new() } else { found }
+}
+
+/// The words of the term that a question asks to define: "inverse" and "kinematics" in "What is inverse kinematics?".
+fn defined_term(question: &str) -> HashSet<&str> {
+    const OPENINGS: [&str; 5] = ["what is ", "what are ", "what's ", "whats ", "define "];
+    // With one of these, the question is not only about a term.
+    const OTHER: [&str; 30] = [
+        "of", "for", "in", "on", "to", "and", "or", "with", "it", "its", "this", "that", "these", "those",
+        "there", "i", "my", "you", "your", "we", "our", "he", "she", "they", "about", "from", "by", "at",
+        "is", "are",
+    ];
+    const LONGEST: usize = 3;
+    const SHORTEST_WORD: usize = 4;
+    let asked = question.trim().trim_end_matches(['?', '.', '!', ' ']);
+    let is_opening =
+        |opening: &&str| asked.get(..opening.len()).is_some_and(|start| start.eq_ignore_ascii_case(opening));
+    let Some(opening) = OPENINGS.iter().find(|opening| is_opening(opening)) else { return HashSet::new() };
+    let words: Vec<&str> = asked[opening.len()..]
+        .split_whitespace()
+        .skip_while(|word| ["a", "an", "the"].contains(word))
+        .collect();
+    if words.len() > LONGEST || words.iter().any(|word| OTHER.contains(&word.to_lowercase().as_str())) {
+        return HashSet::new();
+    }
+    words
+        .into_iter()
+        .filter(|word| word.len() >= SHORTEST_WORD && word.chars().all(char::is_lowercase))
+        .collect()
 }
 
 /// Whether a word has the ending of a verb or adverb, which names hardly ever have.
@@ -89,7 +122,14 @@ impl KeyTerm {
     /// Whether a passage must mention the term even if the reader is sure that it answers the question. A name
     /// or code is essential in every question; another uncommon word may be a detail of a long question.
     pub fn is_essential(&self, question: &str) -> bool {
-        is_name(&self.word, false) || question.split_whitespace().count() <= FEW_WORDS
+        let is_short = question.split_whitespace().count() <= FEW_WORDS;
+        is_name(&self.word, false) || (is_short && !self.is_common)
+    }
+
+    /// Whether a question may not be answered because the passages lack the term. `absent` are the terms that the whole
+    /// book lacks.
+    pub fn matters(&self, absent: &HashSet<String>) -> bool {
+        !self.is_common || self.is_absent(absent)
     }
 
     /// Whether the whole term is one of these.
@@ -171,6 +211,23 @@ mod tests {
         check("record the camera on Windows 3.11", &["Windows", "3.11"]);
         check("glue strings together", &[]);
         check("crouching", &[]);
+    }
+
+    #[test]
+    fn common_words_of_a_term_to_define_matter_if_the_book_lacks_them() {
+        let analyzer = Analyzer::new(Language::default());
+        let common = |question: &str| {
+            let terms = key_terms(question, &analyzer, &|_| true);
+            assert!(terms.iter().all(|term| term.is_common && !term.matters(&HashSet::new())));
+            let absent = terms.iter().flat_map(|term| term.terms.clone()).collect();
+            assert!(terms.iter().all(|term| term.matters(&absent) && !term.is_essential(question)));
+            terms.into_iter().map(|term| term.word).collect::<Vec<_>>()
+        };
+        assert_eq!(common("What is inverse kinematics?"), ["inverse", "kinematics"]);
+        assert_eq!(common("whats a broad crawl"), ["broad", "crawl"]);
+        assert!(common("What is the purpose of a crawl?").is_empty());
+        assert!(common("What is this?").is_empty());
+        assert!(common("How do I start a crawl?").is_empty());
     }
 
     #[test]

@@ -508,7 +508,8 @@ impl Retriever {
         let is_sure = answers.is_some_and(|answers| answers >= SURE);
         let missing = key_terms
             .into_iter()
-            .filter(|name| !name.is_in(&terms, &words) && (!is_sure || name.is_essential(question.text())));
+            .filter(|name| !name.is_in(&terms, &words) && (!is_sure || name.is_essential(question.text())))
+            .filter(|name| name.matters(&candidates.absent));
         missing
             .map(|name| Unmentioned { is_elsewhere: !name.is_absent(&candidates.absent), word: name.word })
             .collect()
