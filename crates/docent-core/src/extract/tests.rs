@@ -28,6 +28,21 @@ fn answer(question: &str, contents: &[&str]) -> Vec<String> {
     extract(&material, &analyzer).into_iter().map(|extract| extract.text).collect()
 }
 
+/// A passage that is one sentence with this probability to answer.
+fn sentence(passage: usize, chunks: &[&Chunk], chance: f32) -> Read {
+    Read {
+        passage,
+        span: 0..chunks[passage].content.len(),
+        kind: StatementKind::Sentence,
+        block: 0,
+        signals: Signals([0.0; SIGNALS]),
+        part: 0,
+        is_fragment: false,
+        score: 0.0,
+        chance,
+    }
+}
+
 #[test]
 fn without_passages_there_is_no_answer() {
     assert!(answer("What is a node?", &[]).is_empty());
@@ -101,18 +116,7 @@ fn a_second_span_is_shown_when_in_doubt() {
     let analyzer = Analyzer::new(Language::default());
     let chunks = [chunk("one", 0, "Maps are saved by hand."), chunk("two", 0, "Maps are saved on exit.")];
     let chunks: Vec<&Chunk> = chunks.iter().collect();
-    let read = |passage: usize, chance: f32| Read {
-        passage,
-        span: 0..chunks[passage].content.len(),
-        kind: StatementKind::Sentence,
-        block: 0,
-        signals: Signals([0.0; SIGNALS]),
-        part: 0,
-        is_fragment: false,
-        score: 0.0,
-        chance,
-    };
-    let read = [read(0, 0.85), read(1, 0.15)];
+    let read = [sentence(0, &chunks, 0.85), sentence(1, &chunks, 0.15)];
     let shown = |in_doubt: bool| {
         let material = Material {
             question: "who saves it",
@@ -155,21 +159,9 @@ fn a_section_named_after_the_other_side_comes_first() {
         })
         .collect();
     let chunks: Vec<&Chunk> = chunks.iter().collect();
-    let read: Vec<Read> = [0.9, 0.05, 0.04]
-        .into_iter()
-        .enumerate()
-        .map(|(passage, chance)| Read {
-            passage,
-            span: 0..chunks[passage].content.len(),
-            kind: StatementKind::Sentence,
-            block: 0,
-            signals: Signals([0.0; SIGNALS]),
-            part: 0,
-            is_fragment: false,
-            score: 0.0,
-            chance,
-        })
-        .collect();
+    let chances = [0.9, 0.05, 0.04];
+    let read: Vec<Read> =
+        (0..).zip(chances).map(|(passage, chance)| sentence(passage, &chunks, chance)).collect();
     let terms = [("walrus".to_owned(), 1.0), ("seal".to_owned(), 1.0)];
     let question = "difference between walrus and seal";
     let material =
