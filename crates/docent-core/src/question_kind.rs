@@ -174,9 +174,10 @@ pub fn parts(question: &str) -> Vec<String> {
         parts.push(rest.to_owned());
     }
     if !statement.is_empty() {
-        let first = parts.first_mut().map(std::mem::take).unwrap_or_default();
-        append(&mut statement, &first);
-        parts.splice(..parts.len().min(1), [statement]);
+        match parts.first_mut() {
+            Some(first) => *first = format!("{statement} {first}"),
+            None => parts.push(statement),
+        }
     }
     let tells = |part: &String| part.split_whitespace().count() > 2;
     let mut told: Vec<String> = parts.into_iter().filter(tells).collect();
@@ -185,7 +186,7 @@ pub fn parts(question: &str) -> Vec<String> {
 }
 
 fn append(text: &mut String, more: &str) {
-    if !text.is_empty() && !more.is_empty() {
+    if !text.is_empty() {
         text.push(' ');
     }
     text.push_str(more);
