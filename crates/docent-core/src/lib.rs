@@ -48,6 +48,7 @@ pub mod index;
 
 pub mod query;
 pub mod question_kind;
+pub mod definition;
 pub mod key_term;
 pub mod small_talk;
 pub mod followup;

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use signals::{SIGNALS, Signals};
 
 use crate::chunk::Chunk;
+use crate::definition::Term;
 use crate::fuse::Fused;
 use crate::question_kind::QuestionKind;
 use crate::reader::Judgement;
@@ -195,6 +196,7 @@ pub fn examine(
     analyzer: &Analyzer,
 ) -> Vec<Read> {
     let asked = QuestionKind::of(question);
+    let term = Term::of(question);
     let mut found = Vec::new();
     for (passage, fused) in passages.iter().enumerate() {
         let chunk = &fused.chunk;
@@ -209,6 +211,7 @@ pub fn examine(
                 fused,
                 question,
                 asked: &asked,
+                term: term.as_ref(),
                 terms,
                 path: &path.0,
                 heading: &heading.0,

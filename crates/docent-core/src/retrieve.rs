@@ -23,6 +23,7 @@ use uuid::Uuid;
 use crate::cache::Once;
 use crate::chunk::Chunk;
 use crate::clock::Clock;
+use crate::definition::Term;
 use crate::embed::{EmbedError, Embedder, Purpose, Vector};
 use crate::followup;
 use crate::fuse::{Fused, FusedRow, Weights, fuse};
@@ -37,6 +38,7 @@ use crate::read::{Judged, PASSAGES_READ, Read, read};
 use crate::reader::Reader;
 use crate::relevance::{Calibration, Signals};
 use crate::rerank::{Placed, Reranker, Reranking, unplaced};
+use crate::sentence::sentences;
 use crate::suggest::Suggested;
 use crate::terms::Analyzer;
 pub use close_reading::PASSAGES_JUDGED;
@@ -141,6 +143,12 @@ pub struct Unmentioned {
 
 /// The relevance is multiplied by this if a key term is not mentioned.
 const UNMENTIONED: f32 = 0.25;
+
+/// How far down the ranking definitions are looked for, how many are added at most, and how clear they must be
+/// ([`Term::clarity`]).
+const SEARCHED_FOR_DEFINITIONS: usize = 200;
+const MOST_DEFINITIONS: usize = 4;
+const CLEAR: f32 = 0.8;
 
 /// The settings of retrieval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -373,7 +381,8 @@ impl Retriever {
         let vector = self.embed(question).await?;
         let candidates = self.candidates(question, vector.as_deref()).await?;
         let ranking = fuse(&candidates, self.settings.weights);
-        let passages = self.load_distinct(&ranking, PASSAGES_READ).await?;
+        let mut passages = self.load_distinct(&ranking, PASSAGES_READ).await?;
+        self.add_definitions(question, &ranking, &mut passages).await?;
         let statements = read(question.text(), &candidates.terms, &passages, &self.analyzer);
         let judged = self.judge(question.text(), &passages, &statements).await.unwrap_or_default();
         Ok(Examined { passages, statements, judged })
@@ -421,6 +430,44 @@ impl Retriever {
         Ok(kept)
     }
 
+    /// If the question wants a term defined: replaces the last passages that are read by passages further down the
+    /// ranking that define it.
+    async fn add_definitions(
+        &self,
+        question: &Question,
+        ranking: &[FusedRow],
+        passages: &mut [Fused],
+    ) -> Result<(), RetrieveError> {
+        let Some(term) = Term::of(question.text()) else { return Ok(()) };
+        if passages.len() < PASSAGES_READ {
+            return Ok(());
+        }
+        let end = ranking.len().min(SEARCHED_FOR_DEFINITIONS);
+        let mut defining: Vec<(f32, Fused)> = Vec::new();
+        for hit in self.load(&ranking[PASSAGES_READ.min(end)..end]).await? {
+            let content = &hit.chunk.content;
+            let is_known = passages.iter().any(|known| known.chunk.content == *content);
+            let clarity = sentences(content).into_iter().map(|span| term.clarity(&content[span]));
+            let clarity = clarity.fold(0.0, f32::max);
+            if clarity >= CLEAR && !is_known && hit.chunk.section_kind.is_sought(question.text()) {
+                defining.push((clarity, hit));
+            }
+        }
+        // The sort is stable: equally clear ones keep the order of the ranking.
+        defining.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let (mut place, last) = (PASSAGES_READ, passages[PASSAGES_READ - 1].score);
+        for (_, hit) in defining.into_iter().take(MOST_DEFINITIONS) {
+            place -= 1;
+            passages[place] = Fused { score: last, ..hit };
+        }
+        let mut least = f32::MAX;
+        for passage in passages {
+            least = least.min(passage.score);
+            passage.score = least;
+        }
+        Ok(())
+    }
+
     async fn place(&self, question: &Question, ranking: Vec<Fused>) -> Vec<Placed> {
         match &self.reranking {
             Some(reranking) => reranking.place(question.text(), ranking).await,
@@ -432,7 +479,9 @@ impl Retriever {
         let fused = fuse(&candidates, self.settings.weights);
         let total_found = fused.len();
         let judged = self.reranking.as_ref().map_or(0, |reranking| reranking.candidates);
-        let distinct = self.load_distinct(&fused, question.top_k().max(judged).max(PASSAGES_READ)).await?;
+        let mut distinct =
+            self.load_distinct(&fused, question.top_k().max(judged).max(PASSAGES_READ)).await?;
+        self.add_definitions(question, &fused, &mut distinct).await?;
         // Relevance is calibrated on the merged order, before reader and reranker change it.
         let best = distinct.iter().take(question.top_k());
         let texts: Vec<String> = best.map(|hit| hit.chunk.embedded_text()).collect();

@@ -98,7 +98,7 @@ const ENOUGH_COVERAGE: f64 = 0.6;
 /// Logits of the reader are clamped to ± this value.
 const SUREST: f32 = 9.0;
 
-/// Maximum length of a passage for the reader, in words. Longer passages are judged without it.
+/// Maximum length of what the reader gets, in words. Of a longer passage, it gets the part around the closest stretch.
 const MOST_READ_WORDS: usize = 240;
 
 impl Signals {
@@ -332,12 +332,9 @@ impl Verifier {
     /// Adds the reader's verdict to the best stretches, unless there is no reader or it is busy.
     async fn read(&self, sentence: &str, evidence: &[Evidence<'_>], found: &mut [Stretch]) {
         let Some(reader) = &self.reader else { return };
-        let fits = |stretch: &Stretch| {
-            evidence[stretch.passage].content.split_whitespace().count() <= MOST_READ_WORDS
-        };
         let read: Vec<&mut Stretch> = found
             .iter_mut()
-            .filter(|stretch| !stretch.verbatim && !stretch.signals.vetoed && fits(stretch))
+            .filter(|stretch| !stretch.verbatim && !stretch.signals.vetoed)
             .take(MOST_READ)
             .collect();
         if read.is_empty() {
@@ -347,7 +344,8 @@ impl Verifier {
             .iter()
             .map(|stretch| {
                 let Evidence { heading, content } = evidence[stretch.passage];
-                let cut = pieces(content).into_iter().map(|span| &content[span]).collect();
+                let cut = around(content, &stretch.span, MOST_READ_WORDS);
+                let cut = cut.into_iter().map(|span| &content[span]).collect();
                 Passage { heading: heading.to_owned(), pieces: cut }
             })
             .collect();
@@ -405,6 +403,31 @@ impl Verifier {
             known[at] = Some(vector);
         }
         Some((claim, known.into_iter().collect::<Option<Vec<_>>>()?))
+    }
+}
+
+/// The pieces of a passage that touch `span`, and as many before and after them as fit into a number of words.
+fn around(content: &str, span: &Range<usize>, most: usize) -> Vec<Range<usize>> {
+    let pieces = pieces(content);
+    let words = |piece: &Range<usize>| content[piece.clone()].split_whitespace().count();
+    let first = pieces.iter().position(|piece| piece.end > span.start).unwrap_or_default();
+    let touching = pieces[first..].iter().take_while(|piece| piece.start < span.end).count().max(1);
+    let mut kept = first..(first + touching).min(pieces.len());
+    let mut room = most.saturating_sub(pieces[kept.clone()].iter().map(words).sum());
+    loop {
+        let before = kept.start.checked_sub(1).map(|at| words(&pieces[at])).filter(|size| *size <= room);
+        if let Some(size) = before {
+            kept.start -= 1;
+            room -= size;
+        }
+        let after = pieces.get(kept.end).map(words).filter(|size| *size <= room);
+        if let Some(size) = after {
+            kept.end += 1;
+            room -= size;
+        }
+        if before.is_none() && after.is_none() {
+            return pieces[kept].to_vec();
+        }
     }
 }
 
@@ -547,6 +570,21 @@ mod tests {
         assert!(score("node", paraphrase) >= SUPPORTED);
         assert!(score("absent", paraphrase) < SUPPORTED);
         assert!(score("node", "It may publish at 500 Hz.") < SUPPORTED, "a rule overrules the reader");
+    }
+
+    #[test]
+    fn of_a_long_passage_the_part_around_the_closest_stretch_is_read() {
+        let content = "One two three. Four five six. Seven eight nine. Ten eleven twelve. Thirteen.";
+        let part = |word: &str, most| {
+            let at = content.find(word).unwrap();
+            let kept = around(content, &(at..at + word.len()), most);
+            content[kept[0].start..kept[kept.len() - 1].end].to_owned()
+        };
+        assert_eq!(part("Seven", 1), "Seven eight nine.");
+        assert_eq!(part("Seven", 9), "Four five six. Seven eight nine. Ten eleven twelve.");
+        assert_eq!(part("One", 6), "One two three. Four five six.");
+        assert_eq!(part("Thirteen", 5), "Ten eleven twelve. Thirteen.");
+        assert_eq!(part("Seven", 99), content);
     }
 
     #[test]

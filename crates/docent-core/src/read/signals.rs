@@ -4,13 +4,14 @@
 
 use std::collections::HashSet;
 
+use crate::definition::Term;
 use crate::fuse::Fused;
 use crate::question_kind::QuestionKind;
 use crate::section_kind::SectionKind;
 use crate::statement::StatementKind;
 
 /// Number of signals.
-pub const SIGNALS: usize = 29;
+pub const SIGNALS: usize = 31;
 
 /// The signals of a statement, in the order of [`Signals::NAMES`].
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +25,8 @@ pub struct Place<'a> {
     pub question: &'a str,
     /// The kind of question.
     pub asked: &'a QuestionKind,
+    /// The term that the question wants defined.
+    pub term: Option<&'a Term>,
     /// The terms of the query with their weights.
     pub terms: &'a [(String, f32)],
     /// The terms of the title and the headings.
@@ -58,6 +61,8 @@ impl Signals {
         "how_to_and_list",
         "definition_and_defines",
         "definition_and_heading",
+        "clarity",
+        "echo",
         "keyword_and_heading",
         "keyword_and_first",
         "why_and_reason",
@@ -107,6 +112,8 @@ impl Signals {
             flag(asked.how_to && kind == StatementKind::List),
             flag(asked.definition && defines(&lower)),
             flag(asked.definition) * heading_share,
+            place.term.map_or(0.0, |term| term.clarity(text)),
+            flag(kind == StatementKind::Sentence && repeats(words, terms)),
             flag(asked.keyword) * heading_share,
             flag(asked.keyword && is_first),
             flag(asked.why && gives_reason(&lower)),
@@ -124,6 +131,13 @@ impl Signals {
     pub fn weighed(&self, weights: &[f32; SIGNALS]) -> f32 {
         self.0.iter().zip(weights).map(|(signal, weight)| signal * weight).sum()
     }
+}
+
+/// Whether a sentence says hardly more than the question does.
+fn repeats(words: &HashSet<String>, terms: &[(String, f32)]) -> bool {
+    const FEW_NEW: f32 = 0.2;
+    let new = words.iter().filter(|word| terms.iter().all(|(term, _)| term != *word)).count();
+    !words.is_empty() && new as f32 <= FEW_NEW * words.len() as f32
 }
 
 /// Whether a sentence says what something is.
