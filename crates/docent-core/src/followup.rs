@@ -6,33 +6,9 @@
 //!
 //! Invariant: the rewritten question always contains the original one.
 
+use std::collections::HashSet;
+
 use crate::terms::Analyzer;
-
-/// Words that refer to something said before.
-const PRONOUNS: [&str; 20] = [
-    "it", "its", "they", "them", "their", "theirs", "this", "that", "these", "those", "he", "she", "him",
-    "her", "his", "one", "ones", "same", "such", "there",
-];
-
-/// Openings of questions that continue the previous one.
-const CONNECTIVES: [&str; 16] = [
-    "and ",
-    "but ",
-    "so ",
-    "or ",
-    "then ",
-    "also ",
-    "what about",
-    "how about",
-    "what else",
-    "why not",
-    "tell me more",
-    "go on",
-    "can you explain",
-    "could you explain",
-    "for example",
-    "in that case",
-];
 
 /// Questions with fewer subject words depend on the conversation.
 const FEW_TERMS: usize = 2;
@@ -44,7 +20,9 @@ const MOST_WORDS: usize = 8;
 /// query.
 pub fn rewrite(question: &str, before: Option<&str>, analyzer: &Analyzer) -> Option<String> {
     let before = before?;
-    if !leans(question, analyzer) {
+    let asking = Asking::of(analyzer);
+    let depends = refers_back(question, analyzer) || asking.subjects(question, analyzer) < FEW_TERMS;
+    if !depends {
         return None;
     }
     let own = analyzer.distinct(question);
@@ -52,7 +30,7 @@ pub fn rewrite(question: &str, before: Option<&str>, analyzer: &Analyzer) -> Opt
     let mut seen: Vec<String> = Vec::new();
     for term in analyzer.terms(before) {
         let word = &before[term.start..term.end];
-        if !own.contains(&term.text) && !seen.contains(&term.text) && !is_asking(word) {
+        if !own.contains(&term.text) && !seen.contains(&term.text) && !asking.contains(word) {
             seen.push(term.text);
             // The parts of an identifier come after it and need not be repeated.
             if !taken.iter().any(|known| known.contains(word)) {
@@ -64,63 +42,36 @@ pub fn rewrite(question: &str, before: Option<&str>, analyzer: &Analyzer) -> Opt
     (!taken.is_empty()).then(|| format!("{} ({})", question.trim(), taken.join(" ")))
 }
 
-/// Whether a question can only be understood together with the previous one.
-fn leans(question: &str, analyzer: &Analyzer) -> bool {
-    refers_back(question, analyzer) || subjects(question, analyzer) < FEW_TERMS
-}
-
 /// Whether a question refers to the previous one, or has no subject of its own.
 pub fn refers_back(question: &str, analyzer: &Analyzer) -> bool {
+    let Some(words) = analyzer.language().function_words() else {
+        return analyzer.distinct(question).is_empty();
+    };
     let lower = question.to_lowercase();
-    let mut words = lower.split(|c: char| !c.is_alphanumeric() && c != '\'');
-    words.any(|word| PRONOUNS.contains(&word))
-        || CONNECTIVES.iter().any(|start| lower.trim_start().starts_with(start))
-        || subjects(question, analyzer) == 0
+    let lower = lower.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let mut own = lower.split(|c: char| !c.is_alphanumeric() && c != '\'');
+    own.any(|word| words.pronouns.contains(&word))
+        || words.connectives.iter().any(|start| lower.starts_with(start))
+        || Asking::of(analyzer).subjects(question, analyzer) == 0
 }
 
-fn subjects(question: &str, analyzer: &Analyzer) -> usize {
-    analyzer.distinct(question).iter().filter(|term| !is_asking(term)).count()
-}
+/// Question words and other words that do not name a subject, as they are written and as terms.
+struct Asking(HashSet<String>);
 
-/// Question words and other words that do not name a subject.
-fn is_asking(word: &str) -> bool {
-    matches!(
-        word.to_lowercase().as_str(),
-        "what"
-            | "how"
-            | "why"
-            | "when"
-            | "where"
-            | "who"
-            | "which"
-            | "can"
-            | "could"
-            | "would"
-            | "should"
-            | "do"
-            | "does"
-            | "is"
-            | "are"
-            | "tell"
-            | "explain"
-            | "describe"
-            | "show"
-            | "give"
-            | "want"
-            | "need"
-            | "know"
-            | "please"
-            | "help"
-            | "like"
-            | "exampl"
-            | "example"
-            | "mean"
-            | "use"
-            | "work"
-            | "differ"
-            | "difference"
-            | "i"
-    )
+impl Asking {
+    fn of(analyzer: &Analyzer) -> Self {
+        let words = analyzer.language().function_words().map(|words| words.asking).unwrap_or_default();
+        let terms = words.iter().flat_map(|word| analyzer.distinct(word));
+        Self(words.iter().map(|word| (*word).to_owned()).chain(terms).collect())
+    }
+
+    fn contains(&self, word: &str) -> bool {
+        self.0.contains(&word.to_lowercase())
+    }
+
+    fn subjects(&self, question: &str, analyzer: &Analyzer) -> usize {
+        analyzer.distinct(question).iter().filter(|term| !self.contains(term)).count()
+    }
 }
 
 #[cfg(test)]
@@ -129,8 +80,29 @@ mod tests {
     use crate::language::Language;
 
     fn check(before: &str, question: &str, expected: Option<&str>) {
-        let found = rewrite(question, Some(before), &Analyzer::new(Language::default()));
+        check_in("en", before, question, expected);
+    }
+
+    fn check_in(language: &str, before: &str, question: &str, expected: Option<&str>) {
+        let found = rewrite(question, Some(before), &Analyzer::new(language.parse().unwrap()));
         assert_eq!(found.as_deref(), expected);
+    }
+
+    #[test]
+    fn follow_ups_in_other_languages_are_recognized() {
+        check_in("de", "Was ist ein Knoten?", "Wie starte ich ihn?", Some("Wie starte ich ihn? (Knoten)"));
+        check_in("de", "Was ist ein Knoten?", "Welche Sensoren braucht ein Roboter?", None);
+        check_in("de", "Was ist ein Knoten?", "Und ein Thema?", Some("Und ein Thema? (Knoten)"));
+        check_in(
+            "fr",
+            "Qu'est-ce qu'un nœud ROS ?",
+            "Comment fonctionne-t-il ?",
+            Some("Comment fonctionne-t-il ? (nœud ROS)"),
+        );
+        check_in("es", "¿Qué es un nodo?", "¿Y un tema?", Some("¿Y un tema? (nodo)"));
+        check_in("it", "Che cos'è un nodo?", "Come funziona questo?", Some("Come funziona questo? (nodo)"));
+        check_in("nl", "Wat is een knooppunt?", "Hoe start ik het?", Some("Hoe start ik het? (knooppunt)"));
+        check_in("pt", "O que é um tópico?", "Como ele funciona?", Some("Como ele funciona? (tópico)"));
     }
 
     #[test]

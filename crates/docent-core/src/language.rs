@@ -1,12 +1,15 @@
-//! The language of a book, which determines stemming and stop words.
+//! The language of a book, which determines stemming, stop words, and the words that refer back or negate.
 //!
 //! Invariant: the language is a property of the index. It is decided once, at ingest, and questions are
 //! analyzed by the same rules as the book.
+
+mod function_words;
 
 use std::fmt;
 use std::str::FromStr;
 
 use frostem::Algorithm;
+pub use function_words::FunctionWords;
 use serde::{Deserialize, Serialize};
 
 /// A supported language. The default is English.
@@ -78,6 +81,11 @@ impl Language {
     /// ISO 639-1 code of the language.
     pub fn code(self) -> &'static str {
         self.0.code
+    }
+
+    /// The words that refer back, continue, ask or negate; none for languages without such lists.
+    pub fn function_words(self) -> Option<&'static FunctionWords> {
+        FunctionWords::of(self.0.code)
     }
 
     pub(crate) fn stemmer(self) -> Option<Algorithm> {

@@ -311,7 +311,7 @@ impl Verifier {
             return Vec::new();
         }
         let claim = Claim::read(sentence, &self.analyzer);
-        let english = self.analyzer.language().code() == "en";
+        let language = self.analyzer.language();
         evidence
             .iter()
             .enumerate()
@@ -321,7 +321,7 @@ impl Verifier {
                     let whole = format!("{}\n{}", evidence.heading, evidence.content);
                     signals.passage_coverage = claim.covered_by(&whole, &self.analyzer);
                     let (nearest, coverage) = claim.nearest_piece(evidence.content, &self.analyzer);
-                    let compared = Compared { claim: sentence, passage: &whole, nearest, coverage, english };
+                    let compared = Compared { claim: sentence, passage: &whole, nearest, coverage, language };
                     signals.vetoed = veto(&compared).is_some();
                 }
                 Some(Stretch { passage, span, signals, verbatim })

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::Signals;
-use super::words::{WORDS, negations, numbers};
+use super::words::{WORDS, numbers};
 use crate::reader::pieces;
 use crate::terms::Analyzer;
 use crate::unit::units;
@@ -70,7 +70,7 @@ impl<'a> Claim<'a> {
             terms,
             total,
             numbers: numbers(sentence),
-            negated: negations(sentence) > 0,
+            negated: negates(sentence, analyzer),
             direction,
         }
     }
@@ -117,7 +117,7 @@ impl<'a> Claim<'a> {
             passage_coverage: self.covered(|term| terms.iter().any(|piece| piece.contains(term))),
             similarity: None,
             invented_numbers: invented as f32 / self.numbers.len().max(1) as f32,
-            negation: f32::from(u8::from(self.negated != (negations(words) > 0))),
+            negation: f32::from(u8::from(self.negated != negates(words, analyzer))),
             opposite: f32::from(u8::from(opposite)),
             reader: None,
             vetoed: false,
@@ -191,6 +191,11 @@ impl<'a> Claim<'a> {
 
 /// Minimum number of words of a shortened copy.
 const LEAST_SHORTENED: usize = 4;
+
+/// Whether a text contains a negation, if the words for it are known.
+fn negates(text: &str, analyzer: &Analyzer) -> bool {
+    analyzer.language().function_words().is_some_and(|words| words.negations_in(text) > 0)
+}
 
 /// The words of a sentence in lower case, without punctuation around them.
 fn bare_words(text: &str) -> Vec<String> {

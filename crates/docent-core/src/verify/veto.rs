@@ -8,7 +8,8 @@
 
 use std::collections::HashSet;
 
-use super::words::{WORDS, negations, number_word, numbers};
+use super::words::{WORDS, number_word, numbers};
+use crate::language::Language;
 
 /// The rule that a claim breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +40,15 @@ pub struct Compared<'a> {
     pub nearest: &'a str,
     /// Weighted share of the claim's terms in `nearest`, 0–1.
     pub coverage: f32,
-    /// Whether the book is in English, which some rules require.
-    pub english: bool,
+    /// The language of the book. Some rules know only English, and negations only languages with
+    /// [`FunctionWords`](crate::language::FunctionWords).
+    pub language: Language,
+}
+
+impl Compared<'_> {
+    fn is_english(&self) -> bool {
+        self.language == Language::default()
+    }
 }
 
 /// Minimum coverage for [`Veto::Negation`].
@@ -58,11 +66,11 @@ pub fn veto(compared: &Compared<'_>) -> Option<Veto> {
         (Veto::Cell, has_other_cell, false),
         (Veto::Opposite, says_opposite, true),
         (Veto::Scope, widens_scope, true),
-        (Veto::Negation, turns_negation, true),
+        (Veto::Negation, turns_negation, false),
     ];
     rules
         .into_iter()
-        .find(|(_, broken, english_only)| (!english_only || compared.english) && broken(compared))
+        .find(|(_, broken, english_only)| (!english_only || compared.is_english()) && broken(compared))
         .map(|(veto, ..)| veto)
 }
 
@@ -70,7 +78,7 @@ fn has_other_number(compared: &Compared<'_>) -> bool {
     let theirs: HashSet<String> = numbers(compared.passage).into_iter().collect();
     let written: HashSet<String> = words(compared.passage).filter_map(|word| written(&word)).collect();
     let is_other = |number: &String| !theirs.contains(number) && !written.contains(number);
-    numbers(compared.claim).iter().any(is_other) || (compared.english && has_other_count(compared))
+    numbers(compared.claim).iter().any(is_other) || (compared.is_english() && has_other_count(compared))
 }
 
 /// The number that a word stands for, in digits.
@@ -297,7 +305,8 @@ fn widens_scope(compared: &Compared<'_>) -> bool {
 }
 
 fn turns_negation(compared: &Compared<'_>) -> bool {
-    compared.coverage >= ALIKE && negations(compared.claim) % 2 != negations(compared.nearest) % 2
+    let Some(words) = compared.language.function_words() else { return false };
+    compared.coverage >= ALIKE && words.negates(compared.claim) != words.negates(compared.nearest)
 }
 
 #[cfg(test)]
@@ -305,8 +314,23 @@ mod tests {
     use super::*;
 
     fn check(claim: &str, passage: &str, expected: Option<Veto>) {
-        let compared = Compared { claim, passage, nearest: passage, coverage: 0.9, english: true };
+        check_in("en", claim, passage, expected);
+    }
+
+    fn check_in(language: &str, claim: &str, passage: &str, expected: Option<Veto>) {
+        let language = language.parse().unwrap();
+        let compared = Compared { claim, passage, nearest: passage, coverage: 0.9, language };
         assert_eq!(veto(&compared), expected, "{claim}");
+    }
+
+    #[test]
+    fn negations_are_compared_in_other_languages() {
+        let negation = Some(Veto::Negation);
+        check_in("de", "Die Auswahl wird nicht gespeichert.", "Die Auswahl wird gespeichert.", negation);
+        check_in("de", "Die Auswahl wird nicht gespeichert.", "Die Auswahl wird nie gespeichert.", None);
+        check_in("fr", "Le service n'est pas démarré.", "Le service est démarré.", negation);
+        check_in("es", "No hay nada que instalar.", "No hay que instalar.", None);
+        check_in("fi", "Valintaa ei tallenneta.", "Valinta tallennetaan.", None);
     }
 
     #[test]

@@ -113,14 +113,6 @@ pub static WORDS: LazyLock<Words> = LazyLock::new(|| {
     }
 });
 
-/// Number of negations in a text.
-pub fn negations(text: &str) -> usize {
-    const WORDS: [&str; 7] = ["not", "no", "never", "cannot", "without", "neither", "nor"];
-    let lower = text.to_lowercase();
-    let words = lower.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '’');
-    words.filter(|word| WORDS.contains(word) || word.ends_with("n't") || word.ends_with("n’t")).count()
-}
-
 /// The numbers in a text, without thousands separators.
 pub fn numbers(text: &str) -> Vec<String> {
     let mut found: Vec<String> = text
