@@ -270,7 +270,7 @@ function sourceList(response, sources) {
             {},
             element("p", { class: "where" }, whereabouts(citation, source).join(" › ")),
             element("blockquote", {}, citation.quote),
-            openInBook(citation.url),
+            openInBook(citation, source),
           ),
         );
       }),

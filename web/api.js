@@ -82,6 +82,10 @@ export function loadSession({ id, key }, before = null) {
 }
 export const sendFeedback = (feedback) => request("POST", "feedback", feedback);
 export const loadStatus = () => request("GET", "status");
+/** Pages and sections for what was typed so far, in a part of the book or everywhere. */
+export const suggest = (typed, { book, module } = {}, signal) =>
+  request("GET", `suggest?${new URLSearchParams({ q: typed, ...(book && { book }), ...(module && { module }) })}`, undefined, { signal });
+export const loadPage = (id) => request("GET", `page?${new URLSearchParams({ id })}`);
 export const loadModules = () => request("GET", "modules");
 export const loadSuggestions = (limit) => request("GET", `suggestions?limit=${limit}`);
 

@@ -7,10 +7,12 @@
 import * as api from "./api.js";
 import { Turn } from "./answer.js";
 import { announcer } from "./announcer.js";
+import { readBeside } from "./citation.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { ConversationList, ConversationStore } from "./conversations.js";
 import { element, icon, iconButton } from "./elements.js";
+import { onControlK, onSlash } from "./shortcut.js";
 import { Sidebar } from "./sidebar.js";
 
 const byId = (id) => document.getElementById(id);
@@ -22,7 +24,7 @@ const store = new ConversationStore();
 const sidebar = new Sidebar();
 const composer = new Composer(byId("composer"), { onAsk: startTurn, onStop: () => conversation.stop() });
 const conversation = new Conversation(composer, {
-  details: () => composer.chosenPart,
+  details: (turn) => ({ ...composer.chosenPart, selection: turn.selection ?? undefined }),
   changed: (session) => history.replaceState(null, "", session ? `?session=${encodeURIComponent(session.id)}` : location.pathname),
   asked: listConversation,
   gone: (id) => store.remove(id),
@@ -49,7 +51,10 @@ byId("theme").addEventListener("click", () => {
   drawTheme();
 });
 
-composer.focusOnSlash(document);
+byId("search").addEventListener("click", openSearch);
+readBeside(read);
+onControlK(document, openSearch);
+onSlash(document, openSearch);
 window.addEventListener("popstate", () => {
   // A link within the page, such as the skip link, is a step of its own.
   if (idInAddress() !== (conversation.session?.id ?? null)) openFromAddress();
@@ -88,18 +93,18 @@ function addStep() {
 }
 
 /** Asks a question in the open conversation. */
-function startTurn(query) {
+function startTurn(query, selection = null) {
   notify("");
   welcome.hidden = true;
-  const turn = newTurn(query);
+  const turn = newTurn(query, { selection });
   thread.append(turn.element);
   retry(turn);
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   turn.element.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
 }
 
-function newTurn(query, readOnly = false) {
-  return new Turn(query, { announce, retry, readOnly, again: () => composer.ask(query), edit: () => composer.fill(query) });
+function newTurn(query, { selection = null, readOnly = false } = {}) {
+  return new Turn(query, { announce, retry, readOnly, selection, again: () => composer.ask(query, selection), edit: () => composer.fill(query, selection) });
 }
 
 function retry(turn) {
@@ -114,6 +119,29 @@ function listConversation(turn) {
 async function failed(turn, problem) {
   if (problem.status === 401 && (await askForKey())) return retry(turn);
   turn.failed(problem);
+}
+
+// The scripts of the search and of the reading pane are loaded when they are needed for the first time.
+let search = null;
+let pane = null;
+
+async function openSearch() {
+  if (document.querySelector("dialog:modal")) return;
+  const { Search } = await import("./search.js");
+  search ??= new Search(document.body, { title: "Search the book", part: () => composer.chosenPart, onAsk: askFromSearch, onPage: read, name: "docent.searches" });
+  search.open();
+}
+
+/** Opens a page of the book beside the conversation. */
+async function read(place) {
+  const { ReadingPane } = await import("./reading.js");
+  pane ??= new ReadingPane(document.body, { announce, onSelect: (chosen) => composer.select(chosen) });
+  await pane.open(place);
+}
+
+function askFromSearch(query) {
+  composer.focus();
+  composer.ask(query);
 }
 
 function newConversation() {
@@ -178,7 +206,7 @@ function showConversation(session, stored) {
 }
 
 function shownTurn({ query, response }) {
-  const turn = newTurn(query, conversation.session.readOnly);
+  const turn = newTurn(query, { readOnly: conversation.session.readOnly });
   turn.finish(response);
   return turn.element;
 }

@@ -8,7 +8,7 @@
 // Invariant: the highlighted words are exactly the citation's quote, whether or not the
 // passage around them is known.
 
-import { bookLink, element, focusedBeside, followable, icon, iconButton, readableAddress, scrollable } from "./elements.js";
+import { bookLink, element, focusedBeside, followable, icon, iconButton, isPlain, readableAddress, scrollable } from "./elements.js";
 import * as floating from "./floating.js";
 
 const OPEN_AFTER = 120;
@@ -43,10 +43,27 @@ export function whereabouts(citation, source) {
   return [citation.page_title, ...headings.filter((heading) => heading && heading !== citation.page_title)];
 }
 
-/** A link to the cited words, or their address as text if a browser cannot open it. */
-export function openInBook(url) {
+let readPage = null;
+
+/** From now on, `read` opens citations beside the answer. Unless this is called, they are links to the site. */
+export function readBeside(read) {
+  readPage = read;
+}
+
+/**
+ * A link to the cited words, or their address as text if a browser cannot open it. `leave` is called before they are
+ * shown beside the answer.
+ */
+export function openInBook({ url, chunk_id, quote }, source, leave = () => {}) {
   if (!followable(url)) return element("span", { class: "address" }, readableAddress(url));
-  return bookLink(url, { class: "open-in-book" }, "Open in the book", icon("outside"));
+  const read = source?.document_id && readPage;
+  const follow = (event) => {
+    if (!isPlain(event)) return;
+    event.preventDefault();
+    leave();
+    read({ document: source.document_id, chunk: chunk_id, quote, url });
+  };
+  return bookLink(url, { class: "open-in-book", click: read && follow }, "Open in the book", icon(read ? "book" : "outside"));
 }
 
 /**
@@ -187,7 +204,7 @@ class Card {
         iconButton("close", "Close", { class: "quiet", click: () => this.#dismiss() }),
       ),
       passage,
-      element("span", { class: "card-foot" }, openInBook(citation.url), element("span", { class: "module" }, [citation.book_name, citation.module_name].filter(Boolean).join(" › "))),
+      element("span", { class: "card-foot" }, openInBook(citation, source, () => this.#dismiss()), element("span", { class: "module" }, [citation.book_name, citation.module_name].filter(Boolean).join(" › "))),
     );
   }
 

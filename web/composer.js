@@ -3,7 +3,7 @@
 // Invariant: a question is sent only if it has 1 to 8000 characters and no answer is
 // being written; otherwise it stays in the box, unchanged.
 
-import { element, focusedBeside } from "./elements.js";
+import { element, focusedBeside, iconButton } from "./elements.js";
 
 const LIMIT = 8000;
 const NEAR_LIMIT = 7000;
@@ -11,13 +11,17 @@ const NEAR_LIMIT = 7000;
 export class Composer {
   /**
    * `form` contains the elements used below; the choice of a module and the note are optional.
-   * `onAsk` receives the question, `onStop` nothing.
+   * `onAsk` receives the question and the selected text that it is about, `onStop` nothing.
    */
   constructor(form, { onAsk, onStop }) {
     this.form = form;
     this.onAsk = onAsk;
     this.question = form.querySelector("#question");
     this.count = form.querySelector("#question-count");
+    this.chip = form.querySelector("#selection");
+    this.placeholder = this.question.placeholder;
+    /** The selected text that the next question is about; null for none. */
+    this.selection = null;
     this.module = form.querySelector("#module");
     this.moduleLabel = form.querySelector("#module-label");
     this.sendButton = form.querySelector("#send");
@@ -82,36 +86,47 @@ export class Composer {
     this.question.focus({ preventScroll: true });
   }
 
-  /** The `/` key moves the focus into the box, unless the user is typing elsewhere in `area`. */
-  focusOnSlash(area) {
-    area.addEventListener("keydown", (event) => {
-      const isShortcut = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey;
-      if (!isShortcut || event.composedPath()[0].matches?.("input, textarea, select")) return;
-      event.preventDefault();
+  /** Asks the next question about this text. */
+  select(chosen) {
+    this.#select(chosen);
+    // If the box already had the focus, the caret would stay in the page's selection.
+    this.question.blur();
+    this.focus();
+  }
+
+  #select(chosen) {
+    this.selection = chosen;
+    this.chip.hidden = !chosen;
+    this.question.placeholder = chosen ? "Ask about the selected text" : this.placeholder;
+    const remove = () => {
+      this.#select(null);
       this.focus();
-    });
+    };
+    this.chip.replaceChildren(...(chosen ? [element("q", {}, chosen.text), iconButton("close", "Remove the selection", { class: "quiet", "data-testid": "selection-remove", click: remove })] : []));
   }
 
   /** Puts a question into the box, with the cursor at its end. */
-  fill(text) {
+  fill(text, selection = this.selection) {
+    this.#select(selection);
     this.question.value = text;
     this.#changed();
     this.focus();
   }
 
   /** Sends a question, or puts it into the box if it cannot be sent now. */
-  ask(text) {
-    if (this.#canSend(text.trim())) this.#send(text.trim());
-    else this.fill(text);
+  ask(text, selection = this.selection) {
+    if (this.#canSend(text.trim())) this.#send(text.trim(), selection);
+    else this.fill(text, selection);
   }
 
   #canSend(text) {
     return !this.busy && text !== "" && lengthOf(text) <= LIMIT;
   }
 
-  #send(text) {
+  #send(text, selection) {
     this.last = text;
-    this.onAsk(text);
+    this.#select(null);
+    this.onAsk(text, selection);
   }
 
   #onKey(event) {
@@ -129,7 +144,7 @@ export class Composer {
     if (!this.#canSend(text)) return;
     this.question.value = "";
     this.#changed();
-    this.#send(text);
+    this.#send(text, this.selection);
   }
 
   #changed() {

@@ -5,7 +5,6 @@
 //
 // Invariant: the sidebar always shows the stored list, even if another tab changes it.
 
-import { deleteSession, exportSession, renameSession, shareSession, unshareSession } from "./api.js";
 import { element, iconButton } from "./elements.js";
 import * as floating from "./floating.js";
 
@@ -118,23 +117,24 @@ export class ConversationList {
       floating.hide();
       return;
     }
+    const loading = import("./conversation-actions.js");
     const action = (drawing, text, testid, run) =>
       element("li", {}, iconButton(drawing, text, { "data-testid": testid, click: () => {
         more.focus();
         floating.hide();
-        run();
+        loading.then(({ ConversationActions }) => run(new ConversationActions(this)));
       } }, text));
     const menu = element(
       "ul",
       { class: "actions-menu", "aria-label": `Actions for ${conversation.title}`, "data-testid": "conversation-menu" },
-      !conversation.readOnly && action("rename", "Rename", "rename", () => this.#rename(row, conversation)),
-      action("download", "Export as Markdown", "export-markdown", () => this.#export(conversation, "markdown", "md")),
-      action("download", "Export as JSON", "export-json", () => this.#export(conversation, "json", "json")),
-      action("link", "Copy read-only link", "copy-link", () => this.#copyLink(conversation)),
-      conversation.share && action("unlink", "Stop sharing", "stop-sharing", () => this.#stopSharing(conversation)),
+      !conversation.readOnly && action("rename", "Rename", "rename", (actions) => actions.rename(row, conversation)),
+      action("download", "Export as Markdown", "export-markdown", (actions) => actions.export(conversation, "markdown", "md")),
+      action("download", "Export as JSON", "export-json", (actions) => actions.export(conversation, "json", "json")),
+      action("link", "Copy read-only link", "copy-link", (actions) => actions.copyLink(conversation)),
+      conversation.share && action("unlink", "Stop sharing", "stop-sharing", (actions) => actions.stopSharing(conversation)),
       conversation.readOnly
-        ? action("remove", "Remove from list", "forget", () => this.#forget(conversation))
-        : action("remove", "Delete", "delete", () => this.#delete(row, conversation)),
+        ? action("remove", "Remove from list", "forget", (actions) => actions.forget(conversation))
+        : action("remove", "Delete", "delete", (actions) => actions.delete(row, conversation)),
     );
     // Moving the focus out of the menu closes it.
     menu.addEventListener("focusout", (event) => {
@@ -151,127 +151,8 @@ export class ConversationList {
     menu.querySelector("button").focus();
   }
 
-  #rename(row, conversation) {
-    const { id, title } = conversation;
-    const input = element("input", { type: "text", maxlength: "120", "aria-label": "Name of the conversation", "data-testid": "rename-input" });
-    input.value = title;
-    let finished = false;
-    const finish = async (save) => {
-      if (finished) return;
-      finished = true;
-      const name = input.value.trim();
-      const focused = document.activeElement === input;
-      if (save && name && name !== title) {
-        try {
-          await renameSession(conversation, name);
-          this.store.rename(id, name);
-        } catch (problem) {
-          if (!this.#isGone(id, problem)) this.notify(`The conversation could not be renamed. ${problem.message}`);
-        }
-      }
-      this.draw();
-      if (focused) this.#rowOf(id)?.querySelector(".more").focus();
-    };
-    const form = element("form", { class: "rename", submit: (event) => {
-      event.preventDefault();
-      finish(true);
-    } }, input);
-    input.addEventListener("blur", () => finish(true));
-    input.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape") return;
-      event.stopPropagation();
-      finish(false);
-    });
-    row.replaceChildren(form);
-    input.focus();
-    input.select();
-  }
-
-  async #export(conversation, format, extension) {
-    const { id, title } = conversation;
-    try {
-      const file = await exportSession(conversation, format);
-      const address = URL.createObjectURL(file);
-      const name = title.replace(/[^\p{Letter}\p{Number}]+/gu, "-").replace(/^-|-$/g, "").toLowerCase() || "conversation";
-      element("a", { href: address, download: `${name}.${extension}` }).click();
-      // The download must have started before its URL is revoked.
-      setTimeout(() => URL.revokeObjectURL(address), 10_000);
-    } catch (problem) {
-      if (!this.#isGone(id, problem)) this.notify(`The conversation could not be exported. ${problem.message}`);
-    }
-  }
-
-  /** Copies a read-only link. The key is in the fragment, which browsers do not send to the server. */
-  async #copyLink(conversation) {
-    const { id, readOnly } = conversation;
-    let key = readOnly ? conversation.key : conversation.share;
-    if (!key) {
-      try {
-        key = (await shareSession(conversation)).share_key;
-        this.store.setShare(id, key);
-      } catch (problem) {
-        if (!this.#isGone(id, problem)) this.notify(`The conversation could not be shared. ${problem.message}`);
-        return;
-      }
-    }
-    const address = new URL(`?session=${encodeURIComponent(id)}#key=${encodeURIComponent(key)}`, document.baseURI);
-    try {
-      await navigator.clipboard.writeText(address.href);
-      this.notify("Link copied. Anyone with the link can read this conversation, but not change it.");
-    } catch {
-      this.notify(`Read-only link to this conversation: ${address.href}`);
-    }
-  }
-
-  async #stopSharing(conversation) {
-    try {
-      await unshareSession(conversation);
-      this.store.setShare(conversation.id, undefined);
-      this.notify("The links to this conversation no longer work.");
-    } catch (problem) {
-      if (!this.#isGone(conversation.id, problem)) this.notify(`The conversation is still shared. ${problem.message}`);
-    }
-  }
-
-  /** Removes somebody else's conversation from the list; the server keeps it. */
-  #forget({ id }) {
-    this.store.remove(id);
-    this.removed(id);
-  }
-
-  async #delete(row, conversation) {
-    const { id, title } = conversation;
-    const sure = await this.confirm({
-      heading: "Delete this conversation?",
-      text: `“${title}” will be deleted from the server. This cannot be undone.`,
-      action: "Delete",
-    });
-    if (!sure) return;
-    const neighbor = row.nextElementSibling ?? row.previousElementSibling;
-    try {
-      await deleteSession(conversation);
-    } catch (problem) {
-      if (problem.status !== 404) {
-        this.notify(`The conversation could not be deleted. ${problem.message}`);
-        return;
-      }
-    }
-    this.store.remove(id);
-    this.removed(id);
-    this.#rowOf(neighbor?.dataset.id)?.querySelector(".title").focus();
-    this.notify("Conversation deleted.");
-  }
-
-  /** If the server no longer has the conversation, removes it from the list and tells the user. */
-  #isGone(id, problem) {
-    if (problem.status !== 404) return false;
-    this.store.remove(id);
-    this.removed(id);
-    this.notify("The server no longer has that conversation, so it was removed from your list.");
-    return true;
-  }
-
-  #rowOf(id) {
+  /** The row of a conversation. */
+  rowOf(id) {
     return [...this.root.children].find((row) => id && row.dataset.id === id);
   }
 }

@@ -64,6 +64,11 @@ export function bookLink(address, attributes, ...children) {
   return element("a", { ...attributes, href: address, target: !opensHere(url) && "_blank", rel: "noopener" }, ...children);
 }
 
+/** Whether a click follows a link in this tab, and not, with a key held, in another one. */
+export function isPlain(event) {
+  return !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
+}
+
 /** The focused element in the document or shadow root that contains `node`. */
 export function focusedBeside(node) {
   return node.getRootNode().activeElement;
@@ -115,6 +120,8 @@ const DRAWINGS = {
   rename: ["M4 20l1-4L16 5l3 3L8 19z", "M14 7l3 3"],
   remove: ["M5 7h14", "M10 7V4h4v3", "M7 7l1 13h8l1-13"],
   download: ["M12 4v11", "M7.5 11l4.5 4.5 4.5-4.5", "M5 20h14"],
+  search: ["M10.5 4a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13z", "M15.5 15.5L20 20"],
+  recent: ["M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18z", "M12 7v5l3.5 2"],
   send: ["M12 19V5", "M5.5 11.5L12 5l6.5 6.5"],
   stop: ["M7.5 7.5h9v9h-9z"],
   retry: ["M20 11a8 8 0 1 0-2.3 6.3", "M20 5v6h-6"],

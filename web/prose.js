@@ -105,17 +105,22 @@ function parse(sentence) {
   if (content.children.length === 1 && content.firstElementChild.tagName === "P" && content.textContent.trim() === content.firstElementChild.textContent.trim()) {
     content.firstElementChild.replaceWith(...content.firstElementChild.childNodes);
   }
+  linked(content);
+  return content;
+}
+
+/** Makes the links of parsed HTML safe, and replaces images. */
+export function linked(content) {
   // The page must not load images from other servers; show their descriptions instead.
   for (const picture of content.querySelectorAll("img")) picture.replaceWith(picture.alt);
-  for (const link of content.querySelectorAll("a")) link.replaceWith(bookLink(link.getAttribute("href"), {}, ...link.childNodes));
-  return content;
+  for (const link of content.querySelectorAll("a[href]")) link.replaceWith(bookLink(link.getAttribute("href"), {}, ...link.childNodes));
 }
 
 /**
  * An author's page may require that HTML comes from an allowed policy (Trusted Types).
  * Null if it does not allow this one.
  */
-function trusted(html) {
+export function trusted(html) {
   try {
     policy ??= window.trustedTypes?.createPolicy("docent-widget", { createHTML: (text) => text }) ?? { createHTML: (text) => text };
     return policy.createHTML(html);
@@ -132,7 +137,7 @@ function placeForTail(words) {
 }
 
 /** Adds a copy button to code, and makes code and tables scrollable by keyboard. */
-function finishBlocks(words) {
+export function finishBlocks(words) {
   for (const code of words.querySelectorAll("pre")) {
     const frame = element("div", { class: "code" });
     code.replaceWith(frame);

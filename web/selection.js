@@ -1,27 +1,27 @@
-// Asking about text that the user has selected on the author's page.
+// Asking about text that the user has selected on the author's page, or in the reading pane.
 
 const SHORTEST = 3;
 const LONGEST = 2000;
 const MARGIN = 8;
 
-/** Shows `button` next to the selection, and hides it when nothing is selected. `host` is the widget. */
-export function offerForSelection(button, host) {
+/** Shows `button` next to the selection, and hides it when nothing is selected. `accepts` says whether a selection in a node counts. */
+export function offerForSelection(button, accepts) {
   let waiting = null;
   document.addEventListener("selectionchange", () => {
     clearTimeout(waiting);
     // While the user drags, the selection changes all the time.
-    waiting = setTimeout(() => place(button, selectedText(host)), 180);
+    waiting = setTimeout(() => place(button, selectedText(accepts)), 180);
   });
-  window.addEventListener("scroll", () => !button.hidden && place(button, selectedText(host)), { passive: true, capture: true });
+  window.addEventListener("scroll", () => !button.hidden && place(button, selectedText(accepts)), { passive: true, capture: true });
 }
 
 /** The selected text and its range; null if nothing is selected, or not enough, or in a field. */
-export function selectedText(host) {
+export function selectedText(accepts) {
   const chosen = window.getSelection();
   if (!chosen || chosen.isCollapsed || chosen.rangeCount === 0) return null;
   const active = document.activeElement;
   if (active?.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(active?.tagName ?? "")) return null;
-  if (host.contains(chosen.anchorNode)) return null;
+  if (!accepts(chosen.anchorNode)) return null;
   const text = chosen.toString().trim();
   const length = [...text].length;
   return length >= SHORTEST && length <= LONGEST ? { text, range: chosen.getRangeAt(0) } : null;

@@ -11,6 +11,7 @@
 //   data-placeholder  placeholder of the question box
 //   data-book         search only this book, if there are several
 //   data-module       search only this module of the book
+//   data-search       off: no search; the default opens it with Ctrl-K, Command-K and the button in the panel
 //   data-position     right (default) or left
 //   data-theme        auto (default: html[data-theme], then the system), light or dark
 //   data-accent       accent color; same as --docent-accent
@@ -28,56 +29,56 @@
 //   --docent-offset         distance from the edges of the window (20px)
 //   --docent-layer          z-index of the widget (2147483000)
 //
-// From scripts: Docent.open(), Docent.close(), Docent.ask("What is …?").
+// From scripts: Docent.open(), Docent.close(), Docent.ask("What is …?"), Docent.search().
 //
 // The server sends this module, the modules and the style sheets that it imports as one
 // script, because other sites' pages may not be able to load more.
 //
 // Invariant: on any page, the widget never throws, leaks no styles into the page, and takes
-// no styles from it except the variables above.
+// no styles from it except the variables above. Ctrl-K stays the page's if the page uses it.
 
 import { connect, loadSession, loadSuggestions } from "./api.js";
 import { announcer } from "./announcer.js";
 import { Turn } from "./answer.js";
 import { Composer } from "./composer.js";
-import { readableColors } from "./contrast.js";
 import { Conversation } from "./conversation.js";
 import { element, icon, iconButton, openInThisTab } from "./elements.js";
+import { addStyles, followColors, guarded, ownTag, whenReady } from "./embed.js";
 import * as floating from "./floating.js";
 import { recall, remember } from "./memory.js";
+import { Search } from "./search.js";
 import { offerForSelection, selectedText } from "./selection.js";
+import { onControlK, onSlash } from "./shortcut.js";
 import baseStyles from "./base.css";
 import answerStyles from "./answer.css";
 import citationStyles from "./citation.css";
+import searchStyles from "./search.css";
 import widgetStyles from "./widget.css";
 
 const narrow = window.matchMedia("(max-width: 480px)");
-const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
-/** Pixels per `rem` of the shared style sheets: the widget is a little smaller than the chat page. */
-const REM = 15;
 
 class Widget {
   #host = document.createElement("docent-widget");
   #shadow = this.#host.attachShadow({ mode: "open" });
   #isRestored = false;
-  #selection = null;
+  #search = null;
+  /** Whether a selection is in the author's page. */
+  #isOutside = (node) => !this.#host.contains(node);
   /** The element that had the focus before the panel was opened. */
   #opener = null;
 
   constructor(settings, base) {
     this.settings = settings;
     this.title = settings.title || "Ask the book";
-    this.placeholder = settings.placeholder || "Ask a question";
-    this.names = { session: `docent.session:${base}`, open: `docent.open:${base}` };
+    this.names = { session: `docent.session:${base}`, open: `docent.open:${base}`, searches: `docent.searches:${base}` };
     this.#build();
-    this.composer = new Composer(this.form, { onAsk: (query) => this.#startTurn(query), onStop: () => this.conversation.stop() });
+    this.composer = new Composer(this.form, { onAsk: (query, selection) => this.#startTurn(query, selection), onStop: () => this.conversation.stop() });
     this.conversation = new Conversation(this.composer, {
       details: (turn) => ({ book: settings.book || undefined, module: settings.module || undefined, selection: turn.selection ?? undefined }),
       changed: (session) => remember(this.names.session, session),
       failed: (turn, problem) => turn.failed(problem),
     });
     this.conversation.session = recall(this.names.session);
-    this.composer.focusOnSlash(this.panel);
   }
 
   #build() {
@@ -95,15 +96,14 @@ class Widget {
       "Ask about this",
     );
     this.thread = element("div", { class: "thread", role: "group", tabindex: "0", "aria-label": "Conversation", "data-testid": "thread" });
-    this.chip = element("div", { class: "chip", hidden: true, "data-testid": "selection" });
     this.form = element(
       "form",
       { class: "composer", "aria-label": this.title },
-      this.chip,
+      element("div", { id: "selection", class: "chip", hidden: true, "data-testid": "selection" }),
       element(
         "div",
         { class: "ask-row" },
-        element("textarea", { id: "question", rows: "1", "aria-label": "Your question", "aria-describedby": "question-count", placeholder: this.placeholder, autocomplete: "off", enterkeyhint: "send", "data-testid": "question" }),
+        element("textarea", { id: "question", rows: "1", "aria-label": "Your question", "aria-describedby": "question-count", placeholder: this.settings.placeholder || "Ask a question", autocomplete: "off", enterkeyhint: "send", "data-testid": "question" }),
         iconButton("send", "Send", { id: "send", type: "submit", class: "send", title: "Send (Enter)", "data-testid": "send" }),
         iconButton("stop", "Stop answering", { id: "stop", class: "send", hidden: true, "data-testid": "stop" }),
       ),
@@ -118,6 +118,7 @@ class Widget {
         "div",
         { class: "head" },
         element("h2", {}, this.title),
+        this.#hasSearch && iconButton("search", "Search", { class: "quiet", title: "Search (Ctrl K)", "aria-keyshortcuts": "Control+K Meta+K", "data-testid": "search-open", click: () => this.search() }),
         iconButton("plus", "New conversation", { class: "quiet", "data-testid": "new", click: () => this.#newConversation() }),
         iconButton("close", "Close", { class: "quiet", "data-testid": "close", click: () => this.close() }),
       ),
@@ -129,38 +130,19 @@ class Widget {
 
   /** Adds the widget to the page. */
   show() {
-    this.#addStyles();
+    addStyles(this.#shadow, [baseStyles, answerStyles, citationStyles, searchStyles, widgetStyles]);
     this.#host.dataset.position = this.settings.position === "left" ? "left" : "right";
-    if (this.settings.accent) this.#host.style.setProperty("--docent-accent", this.settings.accent);
     this.#shadow.append(this.askSelection, this.launcher, this.panel);
     document.body.append(this.#host);
-    this.#chooseColors();
-    new MutationObserver(() => this.#chooseColors()).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
-    prefersDark.addEventListener("change", () => this.#chooseColors());
+    followColors(this.#host, this.settings, this.launcher, this.panel);
     narrow.addEventListener("change", () => this.panel.setAttribute("aria-modal", String(narrow.matches)));
-    offerForSelection(this.askSelection, this.#host);
+    offerForSelection(this.askSelection, this.#isOutside);
+    if (this.#hasSearch) {
+      onControlK(window, () => this.search());
+      onSlash(this.panel, () => this.search());
+    }
     // The panel stays open from page to page, except on phones, where it would cover the page.
     if (recall(this.names.open) && !narrow.matches) this.open(false);
-  }
-
-  #addStyles() {
-    const styles = [":host { all: initial; }", ...[baseStyles, answerStyles, citationStyles, widgetStyles].map(forShadow)].join("\n");
-    try {
-      const sheet = new CSSStyleSheet();
-      sheet.replaceSync(styles);
-      this.#shadow.adoptedStyleSheets = [sheet];
-    } catch {
-      this.#shadow.append(element("style", {}, styles));
-    }
-  }
-
-  #chooseColors() {
-    const theme = [this.settings.theme, document.documentElement.dataset.theme].find((wanted) => wanted === "light" || wanted === "dark");
-    this.#host.dataset.theme = theme ?? (prefersDark.matches ? "dark" : "light");
-    const ground = (part) => getComputedStyle(part).backgroundColor;
-    const { onAccent, link } = readableColors(ground(this.launcher), ground(this.panel));
-    this.#host.style.setProperty("--on-accent", onAccent);
-    this.#host.style.setProperty("--link", link);
   }
 
   get #isOpen() {
@@ -195,6 +177,18 @@ class Widget {
     this.composer.ask(String(text ?? ""));
   }
 
+  /** Opens the search. Its last row asks what was typed. */
+  search() {
+    const { book, module } = this.settings;
+    const wanted = { title: "Search", part: () => ({ book, module }), onAsk: (text) => this.ask(text), name: this.names.searches };
+    this.#search ??= new Search(this.#shadow, wanted);
+    this.#search.open();
+  }
+
+  get #hasSearch() {
+    return this.settings.search !== "off";
+  }
+
   #onKey(event) {
     if (event.key === "Escape") {
       event.stopPropagation();
@@ -213,21 +207,14 @@ class Widget {
   }
 
   #turn(query, selection = null) {
-    const fill = () => {
-      this.#select(selection);
-      this.composer.fill(query);
-    };
-    const again = () => {
-      this.#select(selection);
-      this.composer.ask(query);
-    };
-    return new Turn(query, { announce: this.announce, retry: (turn) => this.conversation.answer(turn), again, edit: fill, selection, level: 3, details: false });
+    const edit = () => this.composer.fill(query, selection);
+    const again = () => this.composer.ask(query, selection);
+    return new Turn(query, { announce: this.announce, retry: (turn) => this.conversation.answer(turn), again, edit, selection, level: 3, details: false });
   }
 
-  #startTurn(query) {
+  #startTurn(query, selection) {
     this.thread.querySelector(".welcome")?.remove();
-    const turn = this.#turn(query, this.#selection);
-    this.#select(null);
+    const turn = this.#turn(query, selection);
     this.thread.append(turn.element);
     this.#scrollTo(turn);
     this.conversation.answer(turn);
@@ -282,68 +269,22 @@ class Widget {
   }
 
   #useSelection() {
-    const chosen = selectedText(this.#host);
+    const chosen = selectedText(this.#isOutside);
     this.askSelection.hidden = true;
     if (!chosen) return;
     this.open();
-    this.#select({ text: chosen.text, url: location.href });
-    // If the box already had the focus, the caret would stay in the page's selection.
-    this.composer.question.blur();
-    this.composer.focus();
-  }
-
-  /** Asks the next question about this text; null for none. */
-  #select(chosen) {
-    this.#selection = chosen;
-    this.chip.hidden = !chosen;
-    this.composer.question.placeholder = chosen ? "Ask about the selected text" : this.placeholder;
-    const remove = () => {
-      this.#select(null);
-      this.composer.focus();
-    };
-    this.chip.replaceChildren(
-      ...(chosen ? [element("q", {}, chosen.text), iconButton("close", "Remove the selection", { class: "quiet", "data-testid": "selection-remove", click: remove })] : []),
-    );
-  }
-}
-
-/** A style sheet of the chat page for the shadow root, where `rem` would depend on the font size of the author's page. */
-function forShadow(styles) {
-  return styles
-    .replace(/([\d.]+)rem\b/g, (_, number) => `${Number(number) * REM}px`)
-    .replace(/:root(\[[^\]]+\])?/g, (_, attribute) => (attribute ? `:host(${attribute})` : ":host"));
-}
-
-/** The URL of the server. */
-function serverOf(script) {
-  try {
-    if (script.dataset.api) return new URL(script.dataset.api.replace(/\/*$/, "/"), location.href);
-    return new URL(".", script.src);
-  } catch {
-    return new URL("/", location.href);
+    this.composer.select({ text: chosen.text, url: location.href });
   }
 }
 
 function start() {
-  const script = document.currentScript ?? [...document.querySelectorAll("script[src]")].findLast?.((one) => /\/widget\.js([?#]|$)/.test(one.src));
-  const settings = script?.dataset ?? {};
-  const base = serverOf(script);
+  const { settings, base } = ownTag("widget.js");
   connect(base, settings.key || null);
   // Links within the site stay in this tab, where the conversation continues.
   openInThisTab((url) => url.origin === location.origin);
   const widget = new Widget(settings, base);
-  window.Docent = { open: () => widget.open(), close: () => widget.close(), ask: (text) => widget.ask(text) };
-  const show = () => guarded(() => widget.show());
-  if (document.body) show();
-  else document.addEventListener("DOMContentLoaded", show, { once: true });
-}
-
-function guarded(run) {
-  try {
-    run();
-  } catch (error) {
-    console.warn("The Docent widget failed to start.", error);
-  }
+  window.Docent = { open: () => widget.open(), close: () => widget.close(), ask: (text) => widget.ask(text), search: () => widget.search() };
+  whenReady(() => widget.show());
 }
 
 // The tag may be on the page twice.

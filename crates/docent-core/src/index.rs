@@ -34,6 +34,10 @@ pub trait Index: Send + Sync {
     /// Every page with its sections, in the order of the book.
     async fn outline(&self) -> Result<Vec<PageOutline>, IndexError>;
 
+    /// The terms of the text, in any order, each with the number of chunks that contain it; empty if the index
+    /// cannot list them.
+    async fn vocabulary(&self) -> Result<Vec<(String, u32)>, IndexError>;
+
     /// Describes the current generation.
     async fn describe(&self) -> Result<Description, IndexError>;
 

@@ -41,6 +41,7 @@ use crate::rerank::{Placed, Reranker, Reranking, unplaced};
 use crate::sentence::sentences;
 use crate::suggest::Suggested;
 use crate::terms::Analyzer;
+use crate::typeahead::{PageMatch, Typeahead};
 pub use close_reading::PASSAGES_JUDGED;
 use close_reading::SURE;
 
@@ -223,6 +224,7 @@ struct Kept {
     description: Once<Description>,
     outline: Once<Vec<PageOutline>>,
     suggested: Suggested,
+    typeahead: Once<Typeahead>,
 }
 
 impl Retriever {
@@ -359,6 +361,22 @@ impl Retriever {
     /// At most `limit` questions that the book answers, generated from its headings.
     pub async fn suggestions(&self, limit: usize) -> Result<Vec<String>, RetrieveError> {
         self.kept.suggested.up_to(limit, self).await
+    }
+
+    /// At most `limit` pages for words that may be unfinished or misspelled, best first. Needs no embedder and no
+    /// reader.
+    pub async fn typeahead(
+        &self,
+        typed: &str,
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<Vec<PageMatch>, RetrieveError> {
+        let make = || async {
+            let words = self.index.vocabulary().await?;
+            Ok::<_, RetrieveError>(Typeahead::new(self.outline().await?, words, &self.analyzer))
+        };
+        let typeahead = self.kept.typeahead.get_or_make(make).await?;
+        Ok(typeahead.find(typed, filter, limit, &*self.index, &self.analyzer).await?)
     }
 
     /// All chunks of a page, in order.

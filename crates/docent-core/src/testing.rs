@@ -197,6 +197,14 @@ impl Index for MemoryIndex {
         Ok(PageOutline::of(self.chunks.iter().map(|(chunk, _)| chunk.as_ref())))
     }
 
+    async fn vocabulary(&self) -> Result<Vec<(String, u32)>, IndexError> {
+        let mut counts = std::collections::BTreeMap::<String, u32>::new();
+        for term in self.chunks.iter().flat_map(|(chunk, _)| self.analyzer.distinct(&chunk.embedded_text())) {
+            *counts.entry(term).or_default() += 1;
+        }
+        Ok(counts.into_iter().collect())
+    }
+
     async fn identity(&self) -> Result<Identity, IndexError> {
         Ok(Identity {
             version: "memory".to_owned(),

@@ -72,6 +72,10 @@ impl<I: Index + 'static> Index for Counting<I> {
         self.index.outline().await
     }
 
+    async fn vocabulary(&self) -> Result<Vec<(String, u32)>, IndexError> {
+        self.index.vocabulary().await
+    }
+
     async fn describe(&self) -> Result<Description, IndexError> {
         self.descriptions.fetch_add(1, Ordering::SeqCst);
         self.index.describe().await
@@ -130,6 +134,10 @@ impl Index for Published {
 
     async fn outline(&self) -> Result<Vec<PageOutline>, IndexError> {
         self.current()?.1.outline().await
+    }
+
+    async fn vocabulary(&self) -> Result<Vec<(String, u32)>, IndexError> {
+        self.current()?.1.vocabulary().await
     }
 
     async fn describe(&self) -> Result<Description, IndexError> {
@@ -206,6 +214,10 @@ mod tests {
 
             async fn outline(&self) -> Result<Vec<PageOutline>, IndexError> {
                 self.0.outline().await
+            }
+
+            async fn vocabulary(&self) -> Result<Vec<(String, u32)>, IndexError> {
+                self.0.vocabulary().await
             }
 
             async fn describe(&self) -> Result<Description, IndexError> {

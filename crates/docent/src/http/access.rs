@@ -21,12 +21,17 @@ use super::token_budget::TokenBudget;
 use super::{Server, pass};
 use crate::settings::{Rights, Serve};
 
+/// How many keystrokes a client may send for every other request it may send.
+const KEYSTROKES_PER_REQUEST: u32 = 20;
+
 /// API keys, limits and permits.
 pub struct Access {
     keys: Vec<(String, [u8; 32], Rights)>,
     /// Whether reading needs no key, although keys are configured.
     public: bool,
     limiter: Option<RateLimits>,
+    /// Limits requests that are sent with every keystroke.
+    keystrokes: Option<RateLimits>,
     trust_proxy: bool,
     turns: Arc<Semaphore>,
     lookups: Permits,
@@ -49,6 +54,8 @@ impl Access {
             keys: keys.collect(),
             public: settings.public,
             limiter: NonZeroU32::new(settings.requests_per_minute).map(RateLimits::new),
+            keystrokes: NonZeroU32::new(settings.requests_per_minute.saturating_mul(KEYSTROKES_PER_REQUEST))
+                .map(RateLimits::new),
             trust_proxy: settings.trust_proxy,
             turns: Arc::new(Semaphore::new(settings.concurrent_turns)),
             lookups: Permits::new(
@@ -138,8 +145,8 @@ impl Access {
         found
     }
 
-    fn limit(&self, who: &String) -> Result<(), ApiError> {
-        let Some(limiter) = &self.limiter else { return Ok(()) };
+    fn limit(&self, limiter: Option<&RateLimits>, who: &String) -> Result<(), ApiError> {
+        let Some(limiter) = limiter else { return Ok(()) };
         limiter.check(who).map_err(|wait| {
             metrics::counter!("docent_rate_limited_total").increment(1);
             ApiError::new(Code::RateLimited, "Too many requests; please slow down")
@@ -183,6 +190,12 @@ pub struct Lookup {
     _permit: Permit,
 }
 
+/// A client that may read and holds a lookup permit. Its rate limit is higher, because it sends a request with every
+/// keystroke.
+pub struct Keystroke {
+    _permit: Permit,
+}
+
 /// A client that may read. Not rate-limited: for cheap requests only.
 pub struct Allowed;
 
@@ -202,7 +215,7 @@ impl FromRequestParts<Arc<Server>> for RateLimited {
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, ApiError> {
         let (client, _) = identify(parts, server)?;
-        server.access.limit(&client)?;
+        server.access.limit(server.access.limiter.as_ref(), &client)?;
         Ok(Self { client })
     }
 }
@@ -212,6 +225,16 @@ impl FromRequestParts<Arc<Server>> for Lookup {
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, ApiError> {
         let RateLimited { client } = RateLimited::from_request_parts(parts, server).await?;
+        Ok(Self { _permit: server.access.lookup(&client).await? })
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for Keystroke {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, ApiError> {
+        let (client, _) = identify(parts, server)?;
+        server.access.limit(server.access.keystrokes.as_ref(), &client)?;
         Ok(Self { _permit: server.access.lookup(&client).await? })
     }
 }

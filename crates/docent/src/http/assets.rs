@@ -1,7 +1,7 @@
 //! The files of the chat page and the widget, compiled into the binary and prepared for sending.
 //!
-//! Comments and indentation are left out. The widget and the modules it shares with the chat page are joined into
-//! one classic script: a page of another site may allow only that file, and needs no further requests.
+//! Comments and indentation are left out. Each script for other sites' pages and the modules it shares with the chat
+//! page are joined into one classic script: such a page may allow only that file, and needs no further requests.
 //!
 //! Invariant: every file is text and only changes with the binary, so that a hash of it is a sufficient ETag.
 
@@ -12,7 +12,8 @@ use std::sync::LazyLock;
 use include_dir::{Dir, include_dir};
 
 static WEB: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../web");
-const WIDGET: &str = "widget.js";
+/// The scripts for other sites' pages.
+const FOR_OTHER_SITES: [&str; 2] = ["widget.js", "docsearch.js"];
 
 /// A file as it is sent.
 pub struct Asset {
@@ -38,7 +39,7 @@ fn prepare(name: &str) -> Option<Asset> {
     let (kind, content) = match name.rsplit_once('.')?.1 {
         "html" => ("text/html; charset=utf-8", source.to_owned()),
         "css" => ("text/css; charset=utf-8", without_comments(source)),
-        "js" if name == WIDGET => ("text/javascript; charset=utf-8", bundle(name)?),
+        "js" if FOR_OTHER_SITES.contains(&name) => ("text/javascript; charset=utf-8", bundle(name)?),
         "js" => ("text/javascript; charset=utf-8", without_comments(source)),
         _ => return None,
     };
@@ -149,10 +150,20 @@ mod tests {
     }
 
     #[test]
-    fn the_widget_is_one_script_with_each_shared_module_once() {
-        let widget = &get(WIDGET).unwrap().content;
-        assert!(!widget.lines().any(|line| line.starts_with("import ") || line.starts_with("export ")));
-        for module in ["answer.js", "api.js", "citation.js", "prose.js", "base.css"] {
+    fn scripts_for_other_sites_are_one_file_with_each_shared_module_once() {
+        for name in FOR_OTHER_SITES {
+            let script = &get(name).unwrap().content;
+            assert!(!script.lines().any(|line| line.starts_with("import ") || line.starts_with("export ")));
+            for module in ["api.js", "elements.js", "search.js", "base.css"] {
+                assert_eq!(
+                    script.matches(&format!("modules[\"{module}\"] = ")).count(),
+                    1,
+                    "{name}: {module}"
+                );
+            }
+        }
+        let widget = &get("widget.js").unwrap().content;
+        for module in ["answer.js", "citation.js", "prose.js"] {
             assert_eq!(widget.matches(&format!("modules[\"{module}\"] = ")).count(), 1, "{module}");
         }
         assert!(

@@ -5,6 +5,7 @@
 mod ask;
 mod assets;
 mod book;
+mod book_page;
 mod error;
 mod access;
 mod token_budget;
@@ -76,7 +77,7 @@ pub struct Server {
     hosts: Hosts,
     prometheus: PrometheusHandle,
     title: Title,
-    rendered: read::Rendered,
+    rendered: book_page::Rendered,
     top_k: usize,
     threshold: f32,
     settings: Serve,
@@ -118,7 +119,7 @@ impl Server {
             hosts: Hosts::new(&settings.serve, &parts.listen),
             prometheus: parts.prometheus,
             title: parts.title,
-            rendered: read::Rendered::default(),
+            rendered: book_page::Rendered::default(),
             top_k: settings.retrieval.top_k.min(docent_core::query::MOST_AGENT_HITS),
             threshold: settings.retrieval.threshold,
             settings: settings.serve.clone(),
@@ -168,6 +169,8 @@ pub fn app(
     let (api, mut description) = OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(ask::ask))
         .routes(routes!(search::search))
+        .routes(routes!(search::suggest))
+        .routes(routes!(book_page::page))
         .routes(routes!(sessions::create, sessions::list))
         .routes(routes!(sessions::show, sessions::rename, sessions::delete))
         .routes(routes!(sessions::reset))

@@ -36,6 +36,7 @@ pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
     Router::new()
         .route("/", get(async |headers: HeaderMap| file("index.html", &headers)))
         .route("/widget.js", get(async |headers: HeaderMap| file("widget.js", &headers)))
+        .route("/docsearch.js", get(async |headers: HeaderMap| file("docsearch.js", &headers)))
         .route("/read/{*page}", get(super::read::read))
         .route(
             "/assets/{name}",

@@ -3,8 +3,7 @@
 //! A book without a base URL has no URLs that a browser could open. The server shows its pages under `/read`,
 //! and [`Readable`] makes the URLs of its passages point there.
 //!
-//! Invariant: the anchor of a passage is the id of its section on the page. Cached pages belong to one
-//! generation of the index.
+//! Invariant: the anchor of a passage is the id of its section on the page.
 
 use std::sync::Arc;
 
@@ -12,7 +11,6 @@ use async_trait::async_trait;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{Html, IntoResponse, Response};
-use docent_core::cache::{Cache, Once};
 use docent_core::chunk::Chunk;
 use docent_core::index::{
     Candidates, Description, Identity, Index, IndexError, IndexQuery, PageOutline, RowId,
@@ -20,8 +18,8 @@ use docent_core::index::{
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::access::Lookup;
-use super::error::{ApiError, Code};
-use super::{Server, html, pages};
+use super::error::ApiError;
+use super::{Server, pages};
 use crate::plot::escape;
 
 /// Characters that must be encoded in a path; slashes stay, because they separate folders.
@@ -86,6 +84,10 @@ impl Index for Readable {
         Ok(outline)
     }
 
+    async fn vocabulary(&self) -> Result<Vec<(String, u32)>, IndexError> {
+        self.index.vocabulary().await
+    }
+
     async fn describe(&self) -> Result<Description, IndexError> {
         self.index.describe().await
     }
@@ -100,30 +102,6 @@ impl Index for Readable {
     }
 }
 
-/// Cache of rendered pages, so that a page that many users open is rendered once per generation.
-pub struct Rendered {
-    pages: Cache<PageKey, Arc<Once<Rendering>>>,
-}
-
-/// The generation and the id of the page.
-type PageKey = (String, String);
-
-/// A page of the book as HTML.
-struct Rendering {
-    title: String,
-    module: String,
-    body: String,
-}
-
-/// Maximum number of cached pages.
-const MOST_RENDERED: usize = 32;
-
-impl Default for Rendered {
-    fn default() -> Self {
-        Self { pages: Cache::new(MOST_RENDERED) }
-    }
-}
-
 /// `GET /read/{page}`: a page of the book, rendered from the passages in the index.
 pub async fn read(
     State(server): State<Arc<Server>>,
@@ -132,57 +110,16 @@ pub async fn read(
 ) -> Result<Response, ApiError> {
     let Path(id) = page?;
     let book = server.book().await?;
-    let key = (book.retriever.version().await?, id.clone());
-    let missing = || ApiError::new(Code::NotFound, format!("There is no page {id} in the book"));
-    let rendering = match server.rendered.pages.get(&key) {
-        Some(known) => known,
-        // Pages that do not exist are not cached: anyone can request an unlimited number of them.
-        None if book.retriever.page(&id).await?.is_empty() => return Err(missing()),
-        None => server.rendered.pages.get_or_put(key, Arc::default),
-    };
-    let page = rendering
-        .get_or_make(|| async {
-            let chunks = book.retriever.page(&id).await?;
-            // Rendering a long page would block other requests.
-            tokio::task::spawn_blocking(move || render(&chunks))
-                .await
-                .map_err(|error| ApiError::internal("rendering a page", &error))
-        })
-        .await?;
-    let Rendering { title, module, body } = &*page;
+    let rendering = server.rendered.page(&book.retriever, &id).await?;
+    let (title, module, body) = (escape(&rendering.title), escape(&rendering.module), &rendering.body);
     let book = escape(&server.title.now().await);
     let page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title} · {book}</title>\
          <meta name=\"viewport\" content=\"width=device-width\"><script src=\"/assets/theme.js\"></script>\
-         <link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/assets/base.css\"><link rel=\"stylesheet\" href=\"/assets/read.css\"></head>\n\
-         <body><main><p><a href=\"/\">Ask {book}</a> · {}</p>\n{body}</main></body>\n</html>\n",
-        escape(module)
+         <link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/assets/base.css\"><link rel=\"stylesheet\" href=\"/assets/book-page.css\"><link rel=\"stylesheet\" href=\"/assets/read.css\"></head>\n\
+         <body><main class=\"book-page\"><p><a href=\"/\">Ask {book}</a> · {module}</p>\n<h1>{title}</h1>\n{body}</main></body>\n</html>\n"
     );
     Ok(([pages::policy()], Html(page)).into_response())
-}
-
-/// Renders the passages of a page in order.
-fn render(chunks: &[Arc<Chunk>]) -> Rendering {
-    let title = chunks.first().map(|chunk| escape(chunk.title())).unwrap_or_default();
-    let mut body = format!("<h1>{title}</h1>\n");
-    let mut section = None;
-    for chunk in chunks {
-        if section != Some(chunk.section) {
-            section = Some(chunk.section);
-            let anchor = chunk.url.split_once('#').map(|(_, anchor)| escape(anchor)).unwrap_or_default();
-            let level = chunk.heading_hierarchy.len().clamp(1, 5) + 1;
-            match &chunk.heading {
-                Some(heading) => {
-                    body.push_str(&format!("<h{level} id=\"{anchor}\">{}</h{level}>\n", escape(heading)));
-                }
-                None => body.push_str(&format!("<a id=\"{anchor}\"></a>\n")),
-            }
-        }
-        body.push_str(&html::document(&chunk.content));
-        body.push('\n');
-    }
-    let module = chunks.first().map(|chunk| chunk.module_name.clone()).unwrap_or_default();
-    Rendering { title, module, body }
 }
 
 #[cfg(test)]

@@ -96,7 +96,8 @@ const PAGES: [(&str, &str, &[Section]); 5] = [
 pub struct Book {
     docent: Docent,
     site: Site,
-    has_widget: bool,
+    /// Before the end of every page; `DOCENT` stands for the address of the server.
+    tags: &'static str,
     is_published: bool,
 }
 
@@ -112,7 +113,7 @@ impl Book {
         let docent = Docent::new();
         let site = Site::publish(docent.home.path().join("book"));
         let docent = docent.with("DOCENT_SERVE__TITLE", "Walking machines");
-        let book = Self { docent, site, has_widget: false, is_published: true };
+        let book = Self { docent, site, tags: "", is_published: true };
         PAGES.into_iter().fold(book, |book, (path, title, sections)| {
             let sections: String = sections
                 .iter()
@@ -154,8 +155,20 @@ impl Book {
 
     /// Puts the widget on the published pages and allows their origin.
     pub fn with_widget(self) -> Self {
+        self.with_tags("<script src=\"DOCENT/widget.js\" defer></script>")
+    }
+
+    /// Puts the script for sites that use DocSearch on the published pages, with DocSearch's own call.
+    pub fn with_docsearch(self) -> Self {
+        self.with_tags(
+            "<script src=\"DOCENT/docsearch.js\"></script>\n<script>if (document.getElementById('docsearch')) \
+             docsearch({ container: '#docsearch', appId: 'R2IYF7ETH7', apiKey: '599cec', indexName: 'docs' });</script>",
+        )
+    }
+
+    fn with_tags(self, tags: &'static str) -> Self {
         let origins = format!("[\"{}\"]", self.site.url);
-        Self { has_widget: true, ..self.with("DOCENT_SERVE__CORS_ORIGINS", &origins) }
+        Self { tags, ..self.with("DOCENT_SERVE__CORS_ORIGINS", &origins) }
     }
 
     /// Leaves the public address of the book unknown to Docent, so that its pages are read on the server.
@@ -164,16 +177,14 @@ impl Book {
     }
 
     pub fn serve(self) -> Library {
-        let Self { docent, site, has_widget, is_published } = self;
+        let Self { docent, site, tags, is_published } = self;
         let mut ingest = vec!["ingest", "book", "--quiet"];
         if is_published {
             ingest.extend(["--base-url", &site.url]);
         }
         docent.ok(&ingest);
         let served = docent.serve();
-        if has_widget {
-            site.state.widget.set(served.url.clone()).unwrap();
-        }
+        site.state.tags.set(tags.replace("DOCENT", &served.url)).unwrap();
         Library { docent, site, served }
     }
 }
@@ -209,8 +220,8 @@ pub struct Site {
 
 #[derive(Default)]
 struct State {
-    /// The address of the widget on the pages, if there is one.
-    widget: OnceLock<String>,
+    /// Added at the end of every page.
+    tags: OnceLock<String>,
     /// The content security policy of the pages, if there is one.
     policy: OnceLock<String>,
     closed: AtomicBool,
@@ -266,9 +277,8 @@ fn answer(mut connection: TcpStream, folder: &Path, state: &State) -> std::io::R
         None if path == "favicon.ico" => ("204 No Content", String::new()),
         None => ("404 Not Found", String::new()),
     };
-    let tag =
-        state.widget.get().map(|docent| format!("<script src=\"{docent}/widget.js\" defer></script></body>"));
-    let body = tag.map_or(body.clone(), |tag| body.replace("</body>", &tag));
+    let tags = state.tags.get().map(String::as_str).unwrap_or_default();
+    let body = body.replace("</body>", &format!("{tags}</body>"));
     let policy = state.policy.get().map(|policy| format!("content-security-policy: {policy}\r\n"));
     let policy = policy.unwrap_or_default();
     write!(

@@ -65,6 +65,7 @@ async fn a_citation_links_to_the_quoted_words_on_the_published_page() {
         turn.click("citation").await;
         let quote = browser.text("citation-quote").await;
         browser.find("citation-card").await.find(By::Css("a")).await.unwrap().click().await.unwrap();
+        browser.click("reading-site").await;
         browser.follow_to_new_tab().await;
         let address = browser.driver.current_url().await.unwrap();
         assert!(address.as_str().starts_with(&library.site.page("ros2/nodes.html#lifecycle")), "{address}");
@@ -90,6 +91,7 @@ async fn pages_of_an_unpublished_book_are_read_on_the_server() {
         turn.click("citation").await;
         let quote = browser.text("citation-quote").await;
         browser.find("citation-card").await.find(By::Css("a")).await.unwrap().click().await.unwrap();
+        browser.click("reading-site").await;
         browser.follow_to_new_tab().await;
         let address = browser.driver.current_url().await.unwrap();
         let page = format!("{}/read/ros2/nodes.html#lifecycle", library.served.url);

@@ -87,6 +87,10 @@ async fn markup_in_pages_read_on_the_server_is_shown_as_text() {
         let turn = browser.ask("At which pressure does a relief valve open?").await;
         turn.click("citation").await;
         browser.find("citation-card").await.find(By::Css("a")).await.unwrap().click().await.unwrap();
+        assert!(browser.text("reading-body").await.contains("opens at 3 bar"));
+        browser.picture("hostile-reading").await;
+        check_no_injection(browser, "document").await;
+        browser.click("reading-site").await;
         browser.follow_to_new_tab().await;
         assert!(browser.value("document.body.innerText").await.as_str().unwrap().contains("opens at 3 bar"));
         browser.picture("hostile-read").await;

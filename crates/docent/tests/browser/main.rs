@@ -31,6 +31,8 @@ mod conversations;
 mod trouble;
 mod looks;
 mod keyboard;
+mod searching;
+mod reading;
 mod hostile;
 mod widget;
 mod description;

@@ -145,6 +145,8 @@ async fn a_server_with_keys_asks_for_one() {
         turn.click("citation").await;
         let link = "document.querySelector('[data-testid=citation-card] a[href*=\"/read/\"]')";
         browser.until_element(link).await.click().await.unwrap();
+        assert!(browser.text("reading-body").await.contains("A node is a participant in the ROS 2 graph"));
+        browser.click("reading-site").await;
         browser.follow_to_new_tab().await;
         let page = browser.value("document.body.innerText").await;
         assert!(page.as_str().unwrap().contains("A node is a participant in the ROS 2 graph"), "{page}");

@@ -1,5 +1,6 @@
 //! The server over real HTTP.
 
+mod book_page;
 mod books;
 mod crash;
 mod embedder;
@@ -9,6 +10,7 @@ mod owners;
 #[cfg(unix)]
 mod postgres;
 mod proxy;
+mod suggest;
 mod turns;
 
 use docent_backends::testing::scripted_model::Reply;

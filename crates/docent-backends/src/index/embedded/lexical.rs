@@ -170,6 +170,20 @@ impl Lexical {
         Ok(ranking)
     }
 
+    /// All terms of the text, with the number of chunks that contain each.
+    pub fn vocabulary(&self) -> tantivy::Result<Vec<(String, u32)>> {
+        let mut found = Vec::new();
+        for segment in self.searcher.segment_readers() {
+            let index = segment.inverted_index(self.fields.body)?;
+            let mut terms = index.terms().stream()?;
+            while terms.advance() {
+                let text = String::from_utf8_lossy(terms.key()).into_owned();
+                found.push((text, terms.value().doc_freq));
+            }
+        }
+        Ok(found)
+    }
+
     /// The chunk in a row.
     pub fn chunk(&self, row: u32) -> tantivy::Result<Arc<Chunk>> {
         let missing = || tantivy::TantivyError::InternalError(format!("row {row} has no record"));

@@ -288,6 +288,15 @@ impl Index for EmbeddedIndex {
         .await
     }
 
+    async fn vocabulary(&self) -> Result<Vec<(String, u32)>, IndexError> {
+        let generation = self.current().await?;
+        aside(move || {
+            generation.sound()?;
+            generation.lexical.vocabulary().map_err(|error| generation.damaged(&error))
+        })
+        .await
+    }
+
     async fn describe(&self) -> Result<Description, IndexError> {
         Ok(self.current().await?.describe())
     }
@@ -310,7 +319,7 @@ impl Generation {
     /// Both rankings for a query, on the calling thread.
     pub fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError> {
         self.sound()?;
-        let damaged = |error: tantivy::TantivyError| IndexError::Damaged(format!("{}: {error}", self.name));
+        let damaged = |error| self.damaged(&error);
         let unread = |error: std::io::Error| files::unreadable(Path::new(&self.name), error);
         let lexical = self.lexical.best(query.text, query.filter, query.depth).map_err(damaged)?;
         let dense = match (&self.vectors, query.vector) {
@@ -355,8 +364,11 @@ impl Generation {
 
     /// The chunk in a row.
     fn chunk(&self, row: u32) -> Result<Arc<Chunk>, IndexError> {
-        let damaged = |error: tantivy::TantivyError| IndexError::Damaged(format!("{}: {error}", self.name));
-        self.lexical.chunk(row).map_err(damaged)
+        self.lexical.chunk(row).map_err(|error| self.damaged(&error))
+    }
+
+    fn damaged(&self, error: &tantivy::TantivyError) -> IndexError {
+        IndexError::Damaged(format!("{}: {error}", self.name))
     }
 
     /// A predicate for the rows that match the filter; `None` if the book or module does not exist.

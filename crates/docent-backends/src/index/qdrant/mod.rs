@@ -308,6 +308,11 @@ impl Index for QdrantIndex {
         self.outline_of(&*self.collection().await?).await
     }
 
+    async fn vocabulary(&self) -> Result<Vec<(String, u32)>, IndexError> {
+        // The server does not list the terms of sparse vectors.
+        Ok(Vec::new())
+    }
+
     async fn describe(&self) -> Result<Description, IndexError> {
         self.describe_one(&*self.collection().await?).await
     }
@@ -345,6 +350,10 @@ impl Index for Pinned {
 
     async fn outline(&self) -> Result<Vec<PageOutline>, IndexError> {
         self.index.outline_of(&self.collection).await
+    }
+
+    async fn vocabulary(&self) -> Result<Vec<(String, u32)>, IndexError> {
+        self.index.vocabulary().await
     }
 
     async fn describe(&self) -> Result<Description, IndexError> {

@@ -166,6 +166,10 @@ impl Index for Flaky {
         self.0.outline().await
     }
 
+    async fn vocabulary(&self) -> Result<Vec<(String, u32)>, IndexError> {
+        self.0.vocabulary().await
+    }
+
     async fn describe(&self) -> Result<Description, IndexError> {
         self.0.describe().await
     }

@@ -36,7 +36,7 @@ fn keys_give_access_to_the_right_routes() {
         assert_eq!((status(admins, Some(&user)), status(admins, Some(&admin))), (401, 200), "{admins}");
     }
     // A page must load before it can ask for a key.
-    for open in ["/", "/widget.js", "/assets/chat.js", "/healthz", "/readyz"] {
+    for open in ["/", "/widget.js", "/docsearch.js", "/assets/chat.js", "/healthz", "/readyz"] {
         assert_eq!(status(open, None), 200, "{open}");
     }
     assert_eq!(site.send(Method::POST, "/mcp", Some(json!({})), &[]).status(), 401);

@@ -1,0 +1,170 @@
+//! The reading pane: the book beside the answer.
+
+use thirtyfour::prelude::*;
+
+use crate::book::{Book, DEFINITION};
+use crate::browser::{Browser, browse};
+
+const QUESTION: &str = "Which states does a managed node move through?";
+
+/// Asks, and opens the first citation of the answer in the pane.
+async fn open_citation(browser: &Browser, question: &str) -> String {
+    let turn = browser.ask(question).await;
+    turn.click("citation").await;
+    let quote = browser.text("citation-quote").await;
+    browser.find("citation-card").await.find(By::Css("a")).await.unwrap().click().await.unwrap();
+    browser.find("reading").await;
+    browser.gone("citation-card").await;
+    quote
+}
+
+/// The marked words, with single spaces.
+async fn marked(browser: &Browser) -> String {
+    let marks = "[...document.querySelectorAll('.reading mark')].map((one) => one.textContent).join(' ')";
+    let text = browser.value(marks).await;
+    text.as_str().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether the first mark is inside the visible part of the pane.
+const IN_SIGHT: &str = "(() => { const [mark, body] = ['.reading mark', '.reading-body']
+    .map((one) => document.querySelector(one).getBoundingClientRect());
+    return mark.top >= body.top && mark.bottom <= body.bottom; })()";
+
+#[tokio::test]
+async fn a_citation_opens_the_page_beside_the_answer_at_the_quoted_words() {
+    let library = Book::new().serve();
+    browse("reading", async |browser| {
+        browser.sized(1400, 900).await;
+        browser.open_chat(&library.served.url).await;
+        let quote = open_citation(browser, QUESTION).await;
+        browser.until(IN_SIGHT).await;
+        assert_eq!(marked(browser).await.trim_end_matches('.'), quote.trim_end_matches('.'));
+        assert_eq!(browser.value("document.activeElement.id").await, "reading-title");
+        browser.is_accessible("reading").await;
+        browser.picture("reading").await;
+
+        // The conversation stays usable beside it.
+        let turn = browser.ask("What is a node?").await;
+        turn.is("complete").await;
+        browser.find("reading").await;
+
+        // Read on: the headings, the next page, and back.
+        browser
+            .find("reading-headings")
+            .await
+            .find(By::XPath("option[contains(., 'Executors')]"))
+            .await
+            .unwrap()
+            .click()
+            .await
+            .unwrap();
+        let top = "document.querySelector('.reading [data-anchor=executors]').getBoundingClientRect().top
+            - document.querySelector('.reading-body').getBoundingClientRect().top";
+        browser
+            .until(&format!("Math.abs({top}) < 60 || document.querySelector('.reading-body').scrollTop > 0"))
+            .await;
+        browser.click("reading-next").await;
+        browser.until("document.getElementById('reading-title').textContent === 'Topics'").await;
+        browser.click("reading-previous").await;
+        browser.until("document.getElementById('reading-title').textContent === 'Nodes'").await;
+        assert!(browser.text("reading-body").await.contains(DEFINITION));
+
+        // Escape closes it; the keyboard is where it was.
+        browser.press(Key::Escape).await;
+        browser.gone("reading").await;
+        assert_eq!(browser.value("document.body.classList.contains('is-reading')").await, false);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_keyboard_opens_and_leaves_the_page() {
+    let library = Book::new().serve();
+    browse("reading-keyboard", async |browser| {
+        browser.sized(1400, 900).await;
+        browser.open_chat(&library.served.url).await;
+        browser.ask(QUESTION).await.find("citation").await;
+        browser.value("document.querySelector('[data-testid=citation]').focus()").await;
+        browser.press(Key::Enter).await;
+        browser.until("document.activeElement.dataset.testid === 'citation-card'").await;
+        browser.press(Key::Tab).await;
+        browser.press(Key::Tab).await;
+        browser.press(Key::Enter).await;
+        browser.until("document.activeElement.id === 'reading-title'").await;
+        browser.press(Key::Escape).await;
+        browser.gone("reading").await;
+        browser.until("document.activeElement.dataset.testid === 'citation'").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn text_selected_in_the_page_can_be_asked_about() {
+    let library = Book::new().serve();
+    browse("reading-selection", async |browser| {
+        browser.sized(1400, 900).await;
+        browser.open_chat(&library.served.url).await;
+        open_citation(browser, QUESTION).await;
+        browser.value("getSelection().selectAllChildren(document.querySelector('.reading [data-anchor=executors] ~ div'))").await;
+        browser.click("ask-selection").await;
+        browser.until("document.activeElement.id === 'question'").await;
+        assert!(browser.text("selection").await.contains("An executor calls the callbacks"));
+        browser.picture("reading-selection").await;
+        browser.press("What happens if it never spins?").await;
+        browser.press(Key::Enter).await;
+        let turn = browser.turn(1).await;
+        turn.is("complete").await;
+        assert!(turn.text("badge").await.contains("selection") || turn.text("sentence").await.contains("never spins"));
+        browser.gone("selection").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn on_a_phone_the_page_is_a_sheet_above_the_conversation() {
+    let library = Book::new().serve();
+    browse("reading-phone", async |browser| {
+        browser.emulate_phone().await;
+        browser.open_chat(&library.served.url).await;
+        browser.find("question").await.send_keys(QUESTION).await.unwrap();
+        browser.tap(&browser.find("send").await).await;
+        let turn = browser.turn(0).await;
+        turn.is("complete").await;
+        browser.tap(&turn.find("citation").await).await;
+        let card = browser.find("citation-card").await;
+        browser.tap(&card.find(By::Css("a")).await.unwrap()).await;
+        browser.find("reading").await;
+        browser.until(IN_SIGHT).await;
+        browser.until("document.querySelector('.reading').matches(':modal')").await;
+        assert_eq!(browser.value("document.documentElement.scrollWidth").await, 360);
+        browser.picture("reading-phone").await;
+        browser.is_accessible("reading-phone").await;
+        // On a wider screen, it becomes a column.
+        browser.sized(1400, 900).await;
+        browser.until("!document.querySelector('.reading').matches(':modal') && document.body.classList.contains('is-reading')").await;
+        browser.click("reading-close").await;
+        browser.gone("reading").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn lists_code_and_tables_are_marked_word_by_word() {
+    let page = "<section><h2 id=\"valves\">Valves</h2><p>A valve plate needs three steps with the <code>torque --set 5</code> tool:</p>\
+                <ol><li>Clean the <a href=\"https://example.org/plate\">plate</a>.</li><li>Grease the <b>seal</b>.</li><li>Tighten the screws.</li></ol>\
+                <table><tr><th>Valve</th><th>Pressure</th></tr><tr><td>relief</td><td>3 bar</td></tr></table></section>";
+    let library = Book::new().page("pumps/valves.html", "Pumps", page).serve();
+    browse("reading-marks", async |browser| {
+        browser.sized(1400, 900).await;
+        browser.open_chat(&library.served.url).await;
+        open_citation(browser, "Which steps does a valve plate need?").await;
+        browser.until("document.querySelectorAll('.reading mark').length > 0").await;
+        let words = marked(browser).await;
+        for expected in ["three steps", "plate", "seal", "Tighten the screws"] {
+            assert!(words.contains(expected), "{expected}: {words}");
+        }
+        assert!(!words.contains("3 bar"), "{words}");
+        browser.picture("reading-marks").await;
+    })
+    .await;
+}
