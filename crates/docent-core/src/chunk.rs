@@ -55,6 +55,13 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// Whether this passage is directly before or after another one in the same section.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        self.section == other.section
+            && self.index.abs_diff(other.index) == 1
+            && self.document_id == other.document_id
+    }
+
     /// A passage at the beginning of a page, without headings.
     pub fn new(id: Uuid, document_id: impl Into<String>, content: impl Into<String>) -> Self {
         Self {

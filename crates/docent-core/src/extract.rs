@@ -2,7 +2,8 @@
 //!
 //! A span is a run of statements in one passage. The first one is the short run that is most likely to answer
 //! the question. Others are added only if they are likely enough themselves, or if they contain words of the
-//! question that no chosen span has.
+//! question that no chosen span has. If there is none, the passage beside the first span may continue the answer: sections
+//! are often longer than a passage.
 //!
 //! Invariant: every line of a span is in its passage word for word. A span that begins with a reference
 //! ("This …") includes the statement it refers to, if that is close enough.
@@ -46,7 +47,7 @@ struct Lengths {
 impl Lengths {
     /// Steps and lists need longer spans; a comparison, or several questions at once, need more spans.
     fn of(asked: &QuestionKind, parts: usize) -> Self {
-        let first = if asked.how_to || asked.list || asked.trouble { 110 } else { 95 };
+        let first = if asked.how_to || asked.list || asked.trouble { 95 } else { 84 };
         let several = asked.comparison || parts > 1;
         Self {
             first,
@@ -74,6 +75,10 @@ const MUCH_OF_THE_QUESTION: f32 = 0.25;
 
 /// Minimum probability of a span about the other side of a comparison.
 const LEAST_CHANCE_OF_A_SIDE: f32 = 0.001;
+
+/// Minimum probability of a span that continues the answer in the passage beside the first span, and its length in words.
+const LEAST_CHANCE_OF_CONTINUATION: f32 = 0.03;
+const CONTINUATION: usize = 60;
 
 /// How far back, in words, a span is extended to include what its first statement refers to.
 const REACH_BACK: usize = 45;
@@ -118,7 +123,7 @@ pub fn extract(material: &Material<'_>, analyzer: &Analyzer) -> Vec<Extract> {
         } else {
             Sides::default()
         };
-        let choice = Choice { room, part, sides: &sides, said: &said };
+        let choice = Choice { room, part, sides: &sides, said: &said, beside: None };
         let about_a_side = match sides.unsaid.is_empty() {
             true => None,
             false => best_run(material, &taken, &choice, analyzer)
@@ -141,6 +146,16 @@ pub fn extract(material: &Material<'_>, analyzer: &Analyzer) -> Vec<Extract> {
         said.extend(analyzer.distinct(&extract.text));
         taken.extend(material.read[run.from..=run.to].iter().map(|read| (read.passage, read.span.start)));
         join(&mut chosen, extract, material.chunks);
+    }
+    if let [only] = chosen.as_slice() {
+        let sides = Sides::default();
+        let choice =
+            Choice { room: CONTINUATION, part: None, sides: &sides, said: &said, beside: Some(only.passage) };
+        let run = best_run(material, &taken, &choice, analyzer);
+        chosen.extend(
+            run.filter(|run| run.chance >= LEAST_CHANCE_OF_CONTINUATION)
+                .map(|run| run.extract(material, analyzer)),
+        );
     }
     chosen
 }
@@ -221,6 +236,8 @@ struct Choice<'a> {
     sides: &'a Sides,
     /// The words of the chosen spans.
     said: &'a HashSet<String>,
+    /// Only in a passage beside this one, in the same section.
+    beside: Option<usize>,
 }
 
 /// The run with the highest probability, minus the penalty for its length.
@@ -230,13 +247,14 @@ fn best_run(
     choice: &Choice<'_>,
     analyzer: &Analyzer,
 ) -> Option<Run> {
-    let Choice { room, part, sides, said } = *choice;
+    let Choice { room, part, sides, said, beside } = *choice;
     let read = material.read;
     let is_about = about_sides(material, sides, analyzer);
     let mut best: Option<Run> = None;
     for from in 0..read.len() {
         let (passage, asked) = (read[from].passage, read[from].part);
-        if part.is_some_and(|part| part != asked) {
+        let is_elsewhere = |near: usize| !material.chunks[passage].is_beside(material.chunks[near]);
+        if part.is_some_and(|part| part != asked) || beside.is_some_and(is_elsewhere) {
             continue;
         }
         let mut about = false;

@@ -389,7 +389,7 @@ impl Retriever {
         let vector = self.embed(question).await?;
         let candidates = self.candidates(question, vector.as_deref()).await?;
         let fused = self.load(&fuse(&candidates, self.settings.weights)).await?;
-        let read = self.read_closely(question, &candidates.terms, fused).await;
+        let read = self.read_closely(question, &candidates.terms, fused).await?;
         Ok(self.place(question, read.ordered).await.into_iter().map(|placed| placed.fused).collect())
     }
 
@@ -508,7 +508,7 @@ impl Retriever {
         let maker = self.embedder.as_ref().map_or("", |embedder| embedder.id().name.as_str());
         let by_signals =
             if total_found == 0 { 0.0 } else { Calibration::shipped().relevance(&signals, maker) };
-        let mut read = self.read_closely(question, &candidates.terms, distinct).await;
+        let mut read = self.read_closely(question, &candidates.terms, distinct).await?;
         let answers = read.answers();
         let relevance =
             answers.map_or(by_signals, |answers| Calibration::shipped().with_reader(by_signals, answers));

@@ -49,6 +49,29 @@ fn without_passages_there_is_no_answer() {
 }
 
 #[test]
+fn a_section_answers_on_in_its_next_passage() {
+    let answer = |section: u32, chance: f32| {
+        let analyzer = Analyzer::new(Language::default());
+        let first = chunk("page", 0, "Output of passing tests is captured.");
+        let next = Chunk { section, ..chunk("page", 1, "Show it with --show-output.") };
+        let chunks = [&first, &next];
+        let read = [sentence(0, &chunks, 0.9), sentence(1, &chunks, chance)];
+        let material = Material {
+            question: "I do not see what tests print",
+            terms: &[],
+            chunks: &chunks,
+            read: &read,
+            parts: 1,
+            in_doubt: false,
+        };
+        extract(&material, &analyzer).len()
+    };
+    assert_eq!(answer(0, 0.05), 2);
+    assert_eq!(answer(1, 0.05), 1, "in another section");
+    assert_eq!(answer(0, 0.01), 1, "too unlikely");
+}
+
+#[test]
 fn a_lead_in_is_shown_with_its_code() {
     let found = answer(
         "How do I list the topics?",

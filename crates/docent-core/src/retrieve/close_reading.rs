@@ -1,11 +1,15 @@
 //! Reorder the best passages by their probability to answer, based on signals and on the reader if there is
 //! one.
 //!
-//! Invariant: this changes the order, never the set of passages. Without a reader, the signals decide.
+//! A section that is too long for one passage often raises a matter in one and answers in the next, so the neighbors of the
+//! best passage are read as well.
+//!
+//! Invariant: passages are reordered, and none is dropped; at most the neighbors of the best one are added. Without a reader,
+//! the signals decide.
 
 use uuid::Uuid;
 
-use super::Retriever;
+use super::{RetrieveError, Retriever};
 use crate::fuse::Fused;
 use crate::query::Question;
 use crate::read::{Judged, PASSAGES_READ, Read, passage_chances, read, weigh_judgements};
@@ -22,9 +26,12 @@ const READ_AT_ONCE: usize = 2;
 /// passages at or above it, 60 % contain the answer (44 % at 0), on questions about books the reader was not trained on.
 pub(super) const SURE: f32 = 3.0;
 
+/// The neighbors of the best passage are read if it reaches this logit; below, it hardly ever has anything to do with the question.
+const RELATED: f32 = -3.0;
+
 /// A ranking after close reading.
 pub struct CloselyRead {
-    /// All passages; those that were read are ordered by their probability to answer.
+    /// All passages, and the neighbors of the best; those that were read are ordered by their probability to answer.
     pub ordered: Vec<Fused>,
     /// The statements, each with the id of its passage.
     pub statements: Vec<(Uuid, Read)>,
@@ -49,27 +56,64 @@ impl Retriever {
         question: &Question,
         terms: &[(String, f32)],
         ranking: Vec<Fused>,
-    ) -> CloselyRead {
-        let best = &ranking[..ranking.len().min(PASSAGES_READ)];
-        let mut statements = read(question.text(), terms, best, &self.analyzer);
-        let (judged, busy) = match self.judge(question.text(), best, &statements).await {
+    ) -> Result<CloselyRead, RetrieveError> {
+        let mut ranking = ranking;
+        let rest = ranking.split_off(ranking.len().min(PASSAGES_READ));
+        let mut best = ranking;
+        let mut statements = read(question.text(), terms, &best, &self.analyzer);
+        let (mut judged, mut busy) = match self.judge(question.text(), &best, &statements).await {
             Ok(judged) => (judged, false),
             Err(error) => (Vec::new(), matches!(error, ReaderError::Busy)),
         };
+        let beside = self.beside(&mut best, &judged).await?;
+        if !beside.is_empty() {
+            statements = read(question.text(), terms, &best, &self.analyzer);
+            match self.judge_these(question.text(), &best, &beside).await {
+                Ok(more) => judged.extend(more),
+                Err(error) => busy |= matches!(error, ReaderError::Busy),
+            }
+        }
         weigh_judgements(&mut statements, &judged);
         let order = by_chance(&statements, best.len());
         let moved = order
             .into_iter()
-            .zip(&ranking)
-            .map(|(from, place)| Fused { score: place.score, ..ranking[from].clone() });
-        let ordered = moved.chain(ranking[best.len()..].iter().cloned()).collect();
+            .zip(&best)
+            .map(|(from, place)| Fused { score: place.score, ..best[from].clone() });
+        let ordered = moved.chain(rest).collect();
         let id = |passage: usize| best[passage].chunk.id;
-        CloselyRead {
+        Ok(CloselyRead {
             ordered,
             statements: statements.into_iter().map(|read| (id(read.passage), read)).collect(),
             judged: judged.into_iter().map(|judged| (id(judged.passage), judged)).collect(),
             busy,
+        })
+    }
+
+    /// The unread passages directly after and before the one that answers best, in the same section, as numbers in
+    /// `passages`. Those that the search did not find are added.
+    async fn beside(
+        &self,
+        passages: &mut Vec<Fused>,
+        judged: &[Judged],
+    ) -> Result<Vec<usize>, RetrieveError> {
+        let answers = |judged: &&Judged| judged.judgement.answers;
+        let best = judged.iter().max_by(|a, b| answers(a).total_cmp(&answers(b)));
+        let Some(best) = best.filter(|best| answers(best) >= RELATED) else { return Ok(Vec::new()) };
+        let from = passages[best.passage].clone();
+        let page = self.index.page(&from.chunk.document_id).await?;
+        let mut found = Vec::new();
+        for chunk in page.into_iter().rev().filter(|chunk| chunk.is_beside(&from.chunk)) {
+            let known = passages.iter().position(|passage| passage.chunk.id == chunk.id);
+            let number = known.unwrap_or_else(|| {
+                let score = passages.last().map_or(from.score, |last| last.score);
+                passages.push(Fused { chunk, score, ..from.clone() });
+                passages.len() - 1
+            });
+            if !judged.iter().any(|judged| judged.passage == number) {
+                found.push(number);
+            }
         }
+        Ok(found)
     }
 
     /// The reader's judgements of the passages that are most likely by their signals; empty without a reader.
@@ -79,10 +123,20 @@ impl Retriever {
         passages: &[Fused],
         statements: &[Read],
     ) -> Result<Vec<Judged>, ReaderError> {
+        let mut chosen = by_chance(statements, passages.len());
+        chosen.truncate(self.passages_judged);
+        self.judge_these(question, passages, &chosen).await
+    }
+
+    /// The reader's judgements of these passages, until one of them is sure to answer; empty without a reader.
+    async fn judge_these(
+        &self,
+        question: &str,
+        passages: &[Fused],
+        chosen: &[usize],
+    ) -> Result<Vec<Judged>, ReaderError> {
         let Some(reader) = &self.reader else { return Ok(Vec::new()) };
         let mut judged: Vec<Judged> = Vec::new();
-        let chosen: Vec<usize> =
-            by_chance(statements, passages.len()).into_iter().take(self.passages_judged).collect();
         for few in chosen.chunks(READ_AT_ONCE) {
             let cuts: Vec<_> = few.iter().map(|passage| pieces(&passages[*passage].chunk.content)).collect();
             let inputs: Vec<Passage<'_>> = few

@@ -82,7 +82,7 @@ async fn only_the_best_passages_are_loaded() {
     let index = Arc::new(Counting::new(MemoryIndex::new(chunks)));
     let clock = Arc::new(crate::testing::StoppedClock);
     let retriever = Retriever::new(index.clone(), None, Language::default(), Settings::default(), clock);
-    let found = found(&retriever, "node", 5, 0.0).await;
+    let found = found(&retriever, "How do I find the node I want?", 5, 0.0).await;
     assert_eq!((found.hits.len(), found.total_found, index.rows_loaded()), (5, 300, PASSAGES_READ));
 }
 
@@ -171,6 +171,24 @@ async fn a_reader_changes_order_and_relevance() {
     assert!(read.read.iter().max_by(|a, b| a.chance.total_cmp(&b.chance)).unwrap().passage == 0);
     let silent = found(&four_pages().with_reader(Arc::new(WordReader("absent"))), "node graph", 4, 0.0).await;
     assert!(silent.relevance < plain.relevance && silent.relevance < read.relevance);
+}
+
+#[tokio::test]
+async fn the_neighbors_of_the_best_passage_in_its_section_are_read() {
+    let judged = async |sections: [u32; 3]| {
+        let texts = ["Before all nodes.", "A node joins the graph.", "Its pasta is boiled."];
+        let page = (0..).zip(texts).zip(sections);
+        let mut chunks: Vec<Chunk> =
+            page.map(|((index, text), section)| Chunk { section, ..chunk("page", index, text) }).collect();
+        let others =
+            (0..30).map(|number| chunk(&format!("p{number}"), 0, &format!("The graph, node {number}.")));
+        chunks.extend(others);
+        let retriever = book(chunks).with_reader(Arc::new(WordReader("joins")));
+        found(&retriever, "node graph joins", 5, 0.0).await.passages_judged
+    };
+    // The first two are always read, and one of them is sure to answer.
+    assert_eq!(judged([0, 1, 2]).await, 2);
+    assert_eq!(judged([0, 1, 1]).await, 3);
 }
 
 #[tokio::test]
