@@ -38,7 +38,10 @@ export class Prose {
   add(sentence, citations, sources) {
     this.texts.push(sentence.text);
     const content = parse(sentence);
-    const spoken = content.textContent.trim().replace(/\s+/g, " ");
+    const heard = content.cloneNode(true);
+    // Formulas are read out as their source.
+    for (const maths of heard.querySelectorAll("math")) maths.remove();
+    const spoken = heard.textContent.trim().replace(/\s+/g, " ");
     const isBlock = [...content.children].some((child) => BLOCKS.has(child.tagName));
     const shown = element(isBlock ? "div" : "span", {
       class: isBlock ? "sentence block" : "sentence",

@@ -214,6 +214,8 @@ function lettersOf(passage) {
   const walker = document.createTreeWalker(passage, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode;
+    // The source of a formula follows it.
+    if (node.parentElement.closest("math")) continue;
     for (let at = 0; at < node.data.length; at += 1) {
       if (!COUNTED.test(node.data[at])) continue;
       letters.push(node.data[at]);
@@ -225,18 +227,18 @@ function lettersOf(passage) {
 
 /** The letters and digits of Markdown as they are shown: without targets of links, numbers of items and languages of code. */
 function bare(markdown) {
-  const shown = markdown.replace(/^\s*(```|~~~).*$/gm, "").replace(/\]\([^)\s]*\)/g, "]").replace(/^\s*\d+[.)]\s/gm, "");
+  const shown = markdown.replace(/^\s*(\x60{3}|~{3}).*$/gm, "").replace(/\]\([^)\s]*\)/g, "]").replace(/^\s*\d+[.)]\s/gm, "");
   return [...shown].filter((sign) => sign.length === 1 && COUNTED.test(sign)).join("");
 }
 
-/** Wraps the text between the first and the last of these places in each text node. */
+/** Wraps the text between the first and the last of these places in each text node, with the punctuation after it. */
 function mark(places) {
   const nodes = new Map();
   for (const [node, at] of places) nodes.set(node, [nodes.get(node)?.[0] ?? at, at]);
   return [...nodes].map(([node, [from, to]]) => {
     const range = document.createRange();
     range.setStart(node, from);
-    range.setEnd(node, to + 1);
+    range.setEnd(node, to + 1 + /^[.!?,;:)\]”’"']*/.exec(node.data.slice(to + 1))[0].length);
     const made = element("mark", {});
     range.surroundContents(made);
     return made;

@@ -73,7 +73,7 @@ mod hugo;
 mod learn;
 mod fence;
 mod include;
-mod maths;
+pub mod maths;
 mod myst;
 mod blocks;
 mod table;

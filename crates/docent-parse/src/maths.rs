@@ -16,13 +16,21 @@ const LONGEST: usize = 4_000;
 
 /// The formulas of a page.
 #[derive(Debug, Default)]
-pub(super) struct Maths {
-    formulas: Vec<String>,
+pub struct Maths {
+    formulas: Vec<Formula>,
+}
+
+#[derive(Debug)]
+struct Formula {
+    /// With its delimiters.
+    source: String,
+    /// Whether it is in a row of a table, where `|` is written `\|`.
+    is_in_row: bool,
 }
 
 impl Maths {
     /// Replaces formulas by placeholders. Code is left unchanged.
-    pub(super) fn hidden(&mut self, source: &str) -> String {
+    pub fn hidden(&mut self, source: &str) -> String {
         if !source.contains(['$', '\\']) {
             return source.to_owned();
         }
@@ -42,7 +50,19 @@ impl Maths {
     }
 
     /// Restores the formulas.
-    pub(super) fn shown(&self, text: &str) -> String {
+    pub fn shown(&self, text: &str) -> String {
+        self.restored(text, |formula| formula.source.clone())
+    }
+
+    /// Replaces the placeholders by what `show` makes of the formulas; it receives them with their delimiters.
+    pub fn replaced(&self, text: &str, show: impl Fn(&str) -> String) -> String {
+        self.restored(text, |formula| match formula.is_in_row {
+            true => show(&formula.source.replace("\\|", "|")),
+            false => show(&formula.source),
+        })
+    }
+
+    fn restored(&self, text: &str, show: impl Fn(&Formula) -> String) -> String {
         if self.formulas.is_empty() || !text.contains(OPEN) {
             return text.to_owned();
         }
@@ -54,7 +74,7 @@ impl Maths {
             let formula = mark.and_then(|(number, _)| self.formulas.get(number.parse::<usize>().ok()?));
             match (mark, formula) {
                 (Some((_, after)), Some(formula)) => {
-                    out.push_str(formula);
+                    out.push_str(&show(formula));
                     rest = after;
                 }
                 _ => {
@@ -83,7 +103,7 @@ impl Maths {
             match formula(rest, &text[..at], &mut unclosed) {
                 Some(length) => {
                     out.push_str(&format!("{OPEN}{}{CLOSE}", self.formulas.len()));
-                    self.formulas.push(without_prefix(&rest[..length], &text[..at]));
+                    self.formulas.push(Formula::new(&rest[..length], &text[..at]));
                     at += length;
                 }
                 None => {
@@ -96,6 +116,14 @@ impl Maths {
             }
         }
         out.push_str(&text[at..]);
+    }
+}
+
+impl Formula {
+    /// The formula `source`, after the text `before` of the same paragraph.
+    fn new(source: &str, before: &str) -> Self {
+        let line = &before[before.rfind('\n').map_or(0, |at| at + 1)..];
+        Self { source: without_prefix(source, line), is_in_row: line.trim_start().starts_with('|') }
     }
 }
 
@@ -157,9 +185,8 @@ fn looks_like_maths(content: &str, is_display: bool) -> bool {
     is_set_apart || (!is_display && (1..=2).contains(&longest_word))
 }
 
-/// Removes the quote markers from a formula that spans several lines of a quote.
-fn without_prefix(formula: &str, before: &str) -> String {
-    let line = &before[before.rfind('\n').map_or(0, |at| at + 1)..];
+/// Removes the quote markers from a formula that spans several lines of a quote; `line` is the text before it in its line.
+fn without_prefix(formula: &str, line: &str) -> String {
     let is_prefix = |c: char| matches!(c, ' ' | '\t' | '>');
     let prefix = line.len() - line.trim_start_matches(is_prefix).len();
     if prefix == 0 || !formula.contains('\n') {
@@ -243,6 +270,16 @@ mod tests {
         );
         check_as(Flavor::Plain, "```sh\necho \\(x\\) $a$\n```\n", "[Code] ```sh\necho \\(x\\) $a$\n```\n");
         check_as(Flavor::Plain, "A\n\n    \\(x_1\\) $a$\n", "[Text] A\n[Code] ```\n\\(x_1\\) $a$\n```\n");
+    }
+
+    #[test]
+    fn formulas_can_be_shown_as_something_else() {
+        let mut maths = Maths::default();
+        let hidden = maths.hidden("So $a_1$.\n\n| a |\n|---|\n| \\(\\|x\\|\\) |\n");
+        assert_eq!(
+            maths.replaced(&hidden, |formula| format!("<{formula}>")),
+            "So <$a_1$>.\n\n| a |\n|---|\n| <\\(|x|\\)> |\n"
+        );
     }
 
     #[test]

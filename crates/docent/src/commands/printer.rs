@@ -8,9 +8,11 @@ use std::sync::{Mutex, PoisonError};
 
 use docent_core::agent::{TurnEvent, UNSUPPORTED_MARK};
 use docent_core::answer::{AgentResponse, ResponseKind, Sentence, Verdict};
+use docent_parse::maths::Maths;
 use termimad::MadSkin;
 
 use crate::exit::Failure;
+use crate::formula;
 use crate::output::{BAD, FAINT, GOOD, LINK, Output, STRONG, WARN};
 
 /// Prints an answer as it arrives, then its sources.
@@ -84,7 +86,9 @@ impl Printer {
 
     fn markdown(&self, text: &str) -> Result<(), Failure> {
         match &self.skin {
-            Some(skin) => self.output.line(skin.term_text(text).to_string().trim_end()),
+            Some(skin) => {
+                self.output.line(skin.term_text(&with_readable_formulas(text)).to_string().trim_end())
+            }
             None => self.output.line(text),
         }
     }
@@ -92,6 +96,12 @@ impl Printer {
     fn printed(&self) -> std::sync::MutexGuard<'_, usize> {
         self.printed.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn with_readable_formulas(markdown: &str) -> String {
+    let mut maths = Maths::default();
+    let hidden = maths.hidden(markdown);
+    maths.replaced(&hidden, formula::readable)
 }
 
 /// A sentence with its citation numbers, and a mark if the book does not support it.
@@ -140,6 +150,11 @@ mod tests {
         });
         let sentence: Sentence = serde_json::from_value(sentence).unwrap();
         assert_eq!(shown(&sentence), expected);
+    }
+
+    #[test]
+    fn formulas_are_readable_outside_code() {
+        assert_eq!(with_readable_formulas("So $x_1^2 \\le 5$, `$x$`."), "So x₁² ≤ 5, `$x$`.");
     }
 
     #[test]
