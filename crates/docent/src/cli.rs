@@ -61,6 +61,8 @@ pub enum Color {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Look at a documentation project and write a docent.toml for it
+    Init(Init),
     /// Read the sources of a book and build its index
     Ingest(Ingest),
     /// Copy the book to another index, including its vectors (nothing is embedded again)
@@ -99,6 +101,20 @@ pub enum Command {
     /// Parse the PDFs on standard input (used internally)
     #[command(hide = true)]
     ParsePdf,
+}
+
+/// `docent init`
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Folder of the project; docent.toml is written there
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    pub folder: PathBuf,
+    /// URL at which the pages are published [default: from the site generator's configuration]
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// Replace an existing docent.toml
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// `docent ingest`

@@ -12,6 +12,7 @@ mod http;
 mod mcp;
 mod report;
 mod plot;
+mod formula;
 mod output;
 mod logging;
 mod exit;
@@ -84,6 +85,10 @@ async fn command(
     if let Command::Doctor = command {
         return commands::doctor::run(settings, config, output).await;
     }
+    // The file that it replaces may be invalid.
+    if let Command::Init(arguments) = &command {
+        return commands::init::run(arguments, output);
+    }
     let settings = settings?;
     let serves = matches!(command, Command::Serve(_));
     let _traces = logging::start(output, serves.then_some(&settings.serve));
@@ -100,7 +105,7 @@ async fn command(
         Command::Export(arguments) => commands::export::run(&settings, &arguments, output).await,
         Command::Status => commands::status::run(&settings, output).await,
         Command::Modules => commands::modules::run(&settings, output).await,
-        Command::Doctor | Command::ParsePdf => Ok(()),
+        Command::Doctor | Command::Init(_) | Command::ParsePdf => Ok(()),
         Command::Eval(arguments) => commands::eval::run(&settings, arguments, output).await,
         Command::CalibrateVerify(arguments) => {
             commands::calibrate_verify::run(&settings, arguments, output).await

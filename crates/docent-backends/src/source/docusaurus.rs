@@ -85,6 +85,12 @@ pub(super) fn base_url(root: &Path) -> Option<String> {
     Some(format!("{}/{}", url.trim_end_matches('/'), path.join("/")))
 }
 
+/// The title of the site.
+pub(super) fn title(project: &Path) -> Option<String> {
+    let text = without_comments(&std::fs::read_to_string(config(project)?).ok()?);
+    setting(&text, "title").map(str::to_owned)
+}
+
 /// Whether an address is public, and not a placeholder from a template.
 pub(super) fn is_published(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else { return false };
@@ -164,12 +170,12 @@ fn has_key(text: &str, key: &str) -> bool {
 }
 
 /// The value of a key, if it is a literal string.
-fn setting<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+pub(super) fn setting<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     quoted(values(text, key).into_iter().next()?)
 }
 
 /// The literal string at the start of `value`.
-fn quoted(value: &str) -> Option<&str> {
+pub(super) fn quoted(value: &str) -> Option<&str> {
     let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\'' | '`'))?;
     let inside = value[1..].split(quote).next()?;
     (!inside.contains("${")).then_some(inside)

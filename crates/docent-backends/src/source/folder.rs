@@ -115,7 +115,7 @@ pub(super) fn has_pages(file: &str) -> bool {
 }
 
 /// The folder with the pages, if `path` is the folder of a whole project.
-fn pages_folder(path: &Path) -> PathBuf {
+pub(super) fn pages_folder(path: &Path) -> PathBuf {
     if path.join("book.toml").is_file() && path.join("src/SUMMARY.md").is_file() {
         return path.join("src");
     }
@@ -123,6 +123,13 @@ fn pages_folder(path: &Path) -> PathBuf {
         return path.join("docs");
     }
     generator::mkdocs_pages(path).unwrap_or_else(|| path.to_owned())
+}
+
+/// Whether there are pages in the folder or below it.
+pub(super) fn contains_pages(folder: &Path) -> bool {
+    folder.is_dir()
+        && walk(folder, folder, true, &mut Vec::new())
+            .is_ok_and(|files| files.iter().any(|file| has_pages(file)))
 }
 
 /// Warnings about parts of the project at `path` that are not read; its pages are in `root`.

@@ -116,28 +116,32 @@ pub(super) fn sphinx_excluded(root: &Path) -> GlobSet {
     set.build().unwrap_or_default()
 }
 
-fn mkdocs_config(folder: &Path) -> Option<String> {
+pub(super) fn mkdocs_config(folder: &Path) -> Option<String> {
     MKDOCS.iter().find_map(|name| std::fs::read_to_string(folder.join(name)).ok())
 }
 
 /// The value of a top-level key, such as `docs_dir: pages`.
-fn value<'a>(config: &'a str, key: &str) -> Option<&'a str> {
+pub(super) fn value<'a>(config: &'a str, key: &str) -> Option<&'a str> {
     let line = config.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     let plain = line.split(" #").next().unwrap_or(line).trim().trim_matches(['"', '\'']);
     Some(plain).filter(|plain| !plain.is_empty())
 }
 
 fn vitepress_is_clean(root: &Path) -> bool {
+    let text: String = vitepress_config(root).unwrap_or_default().split_whitespace().collect();
+    text.contains("cleanUrls:true")
+}
+
+/// The configuration of VitePress for the pages in `root`.
+pub(super) fn vitepress_config(root: &Path) -> Option<String> {
     let configs = ["config.mjs", "config.mts", "config.js", "config.ts"];
-    let text = configs.iter().find_map(|name| {
-        let folder = root.join(".vitepress");
+    let folder = root.join(".vitepress");
+    configs.iter().find_map(|name| {
         let whole = std::fs::read_to_string(folder.join(name));
         whole
             .or_else(|_| std::fs::read_to_string(folder.join("config").join(name.replace("config", "index"))))
             .ok()
-    });
-    let text: String = text.unwrap_or_default().split_whitespace().collect();
-    text.contains("cleanUrls:true")
+    })
 }
 
 #[cfg(test)]

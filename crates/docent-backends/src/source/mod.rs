@@ -7,6 +7,7 @@ mod docusaurus;
 pub mod folder;
 mod generator;
 pub mod pdf;
+pub mod project;
 pub mod site;
 mod toctree;
 

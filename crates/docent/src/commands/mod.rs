@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+pub mod init;
 pub mod ingest;
 pub mod export;
 pub mod search;

@@ -15,6 +15,7 @@ mod eval;
 mod fresh;
 #[cfg(unix)]
 mod full_disk;
+mod init;
 mod ingest;
 #[cfg(unix)]
 mod kills;
