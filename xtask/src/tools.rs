@@ -1,6 +1,7 @@
-//! Installs what the tests need beyond cargo: client libraries, a trace collector, a browser, PostgreSQL, nginx.
+//! Installs what the tests need beyond cargo: client libraries, site generators, a trace collector, a browser,
+//! PostgreSQL, nginx.
 //!
-//! Client libraries and the collector go to `target/test-tools`; the others are installed with Debian's apt.
+//! Client libraries, site generators and the collector go to `target/test-tools`; the others are installed with Debian's apt.
 //!
 //! Invariant: as root, or if `CI` or `DOCENT_CI` is set, a tool that cannot be installed is a failure; on a
 //! developer's machine its tests are skipped with a message.
@@ -14,6 +15,8 @@ use crate::run;
 
 const FOLDER: &str = "target/test-tools";
 const REQUIREMENTS: &str = "tests/clients/requirements.txt";
+/// The site generators that the packages in `integrations/` are tested with.
+const INTEGRATIONS: &str = "crates/docent/tests/fixtures/integrations";
 const BROWSER: [&str; 2] = ["/usr/bin/chromium", "/usr/bin/chromedriver"];
 const POSTGRES: &str = "/usr/lib/postgresql";
 const NGINX: &str = "/usr/sbin/nginx";
@@ -26,10 +29,11 @@ type Tool = (&'static str, &'static str, fn() -> Result<(), String>);
 
 /// Installs the tools; returns the variables that make their tests mandatory.
 pub fn prepare() -> Result<Vec<&'static str>, String> {
-    let tools: [Tool; 5] = [
+    let tools: [Tool; 6] = [
         ("clients", "DOCENT_TEST_REQUIRE_CLIENTS", clients),
         ("collector", "DOCENT_TEST_REQUIRE_COLLECTOR", collector),
         ("browser", "DOCENT_TEST_REQUIRE_BROWSER", browser),
+        ("site generators", "DOCENT_TEST_REQUIRE_INTEGRATIONS", integrations),
         ("database", "DOCENT_TEST_REQUIRE_POSTGRES", postgres),
         ("proxy", "DOCENT_TEST_REQUIRE_PROXY", nginx),
     ];
@@ -55,15 +59,45 @@ fn clients() -> Result<(), String> {
     if Path::new(&python).exists() && std::fs::read_to_string(&stamp).is_ok_and(|last| last == mark) {
         return Ok(());
     }
-    eprintln!("   installing the packages of {REQUIREMENTS} into {environment}");
-    let make = || run(command("python3", &["-m", "venv", "--clear", &environment]));
+    python_packages(REQUIREMENTS, &environment)?;
+    std::fs::write(&stamp, mark).map_err(|error| format!("{stamp}: {error}"))
+}
+
+/// Creates a Python environment with these packages.
+fn python_packages(requirements: &str, environment: &str) -> Result<(), String> {
+    eprintln!("   installing the packages of {requirements} into {environment}");
+    let make = || run(command("python3", &["-m", "venv", "--clear", environment]));
     make().or_else(|_| {
         // Debian's Python does not include `venv`.
         debian(&["python3-venv"])?;
         make()
     })?;
-    let quiet = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", REQUIREMENTS];
-    run(command(&python, &quiet))?;
+    let quiet = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", requirements];
+    run(command(&format!("{environment}/bin/python"), &quiet))
+}
+
+/// Site generators from npm and PyPI, in the versions of the lock files.
+fn integrations() -> Result<(), String> {
+    let folder = format!("{FOLDER}/integrations");
+    let stamp = format!("{folder}/installed");
+    let mut wanted = Vec::new();
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{folder}: {error}"))?;
+    for name in ["package.json", "package-lock.json", "requirements.txt"] {
+        let from = format!("{INTEGRATIONS}/{name}");
+        wanted.extend(std::fs::read(&from).map_err(|error| format!("{from}: {error}"))?);
+        std::fs::copy(&from, format!("{folder}/{name}")).map_err(|error| format!("{from}: {error}"))?;
+    }
+    let mark = fingerprint(&wanted);
+    if std::fs::read_to_string(&stamp).is_ok_and(|last| last == mark) {
+        return Ok(());
+    }
+    if !starts("npm") {
+        debian(&["npm"])?;
+    }
+    eprintln!("   installing the packages of {INTEGRATIONS}/package-lock.json into {folder}");
+    let npm = ["ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", &folder];
+    run(command("npm", &npm))?;
+    python_packages(&format!("{INTEGRATIONS}/requirements.txt"), &format!("{folder}/venv"))?;
     std::fs::write(&stamp, mark).map_err(|error| format!("{stamp}: {error}"))
 }
 

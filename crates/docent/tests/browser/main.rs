@@ -36,3 +36,4 @@ mod reading;
 mod hostile;
 mod widget;
 mod description;
+mod integrations;
