@@ -1,0 +1,254 @@
+//! Questions about sentences that say what something is: "A node is a participant in the graph."
+//!
+//! They alternate between asking for the definition and asking for the term.
+//!
+//! Invariant: the term is a noun phrase of a few words at the beginning of its sentence or list item.
+
+use std::ops::Range;
+
+use super::QuizKind;
+use super::finish::Draft;
+use super::passage::Passage;
+use super::wording::{bare, given_away, has, is_clean, length, points_nowhere, stands_alone, without_article, words};
+use crate::statement::StatementKind;
+
+/// Maximum number of words in a term without its article.
+const LONGEST_TERM: usize = 5;
+
+/// A definition has at least this many words.
+const SHORTEST_DEFINITION: usize = 4;
+
+/// A sentence that defines a term.
+struct Definition<'a> {
+    /// "In Rust, ", or nothing.
+    scene: &'a str,
+    /// The term with its article.
+    subject: &'a str,
+    /// "is", "are", "means", "refers to", "stands for".
+    verb: &'a str,
+    /// What it is, without the final full stop.
+    meaning: &'a str,
+}
+
+pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
+    let mut spans = passage.sentences();
+    for list in passage.introduced(StatementKind::List) {
+        spans.extend(passage.items(list.block).into_iter().map(|item| passage.first_sentence(item.span)));
+    }
+    for span in spans {
+        let text = passage.text(span.clone());
+        if let Some(definition) = definition(text, passage) {
+            let asks_for_term = (passage.place + drafts.len()) % 2 == 1;
+            let reverse = asks_for_term.then(|| term(&definition, text, span.clone())).flatten();
+            drafts.extend(reverse.or_else(|| Some(forward(&definition, passage, span))));
+        }
+    }
+}
+
+fn forward(definition: &Definition<'_>, passage: &Passage<'_>, quote: Range<usize>) -> Draft {
+    let Definition { scene, subject, verb, meaning } = definition;
+    let subject = passage.lowered(subject);
+    let scene = if scene.is_empty() { String::new() } else { format!("{scene} ") };
+    let (what, which) = if scene.is_empty() { ("What", "is") } else { ("what", "is") };
+    let question = match *verb {
+        "is" => format!("{scene}{what} {which} {subject}?"),
+        "are" => format!("{scene}{what} are {subject}?"),
+        "means" | "mean" => format!("{scene}{what} does {subject} mean?"),
+        "stands for" | "stand for" => format!("{scene}{what} does {subject} stand for?"),
+        _ => format!("{scene}{what} does {subject} refer to?"),
+    };
+    Draft { kind: QuizKind::Definition, question, answer: vec![(*meaning).to_owned()], quote }
+}
+
+/// The question for the term. The definition must not contain it.
+fn term(definition: &Definition<'_>, text: &str, quote: Range<usize>) -> Option<Draft> {
+    let term = without_article(definition.subject);
+    let article = &definition.subject[..definition.subject.len() - term.len()];
+    let names_it = given_away(definition.meaning, term) > 0.0;
+    // "The limit is a number": a limit, but not the only one.
+    let is_one_of_many = article == "The " && words(definition.meaning).first().is_some_and(|first| first.text != "the");
+    if names_it || is_one_of_many || length(term) > 4 || definition.verb != "is" {
+        return None;
+    }
+    let at = text.find(definition.subject)?;
+    let rest = &text[at + definition.subject.len()..];
+    let question =
+        format!("Which term is missing? “{}{}____{}”", &text[..at], article_for_blank(article), rest.trim_end());
+    Some(Draft { kind: QuizKind::Term, question, answer: vec![term.to_owned()], quote })
+}
+
+/// "A" and "An" would give the first letter away.
+fn article_for_blank(article: &str) -> &str {
+    match article {
+        "A " | "An " => "A(n) ",
+        "a " | "an " => "a(n) ",
+        other => other,
+    }
+}
+
+/// Words that no subject of a definition contains.
+const NO_SUBJECT: &str = "and or but if when where while because which who whom that this these those there here it they we \
+    you i he she what how why with by from into at be been do does did can may will would should must each every all some \
+    any many most no none not only its their our your his her everything something nothing anything one another other \
+    such so also then now just in on";
+
+/// Nouns and adjectives that say nothing without their sentence: "The reason is a bug."
+const NO_TERM: &str = "reason key goal result problem idea point answer difference purpose way trick rule first second third last \
+    next main simplest most usual easiest best default following same latter former case advantage disadvantage drawback \
+    downside benefit aim task thing example question exception solution alternative caveat catch output input return value \
+    name type argument parameter option above new old current simple common typical usual important good better final \
+    resulting rest remainder majority number part side end beginning step line code function method file command \
+    likely previous below correct right wrong full only table list figure section chapter page book tutorial guide \
+    recommended preferred obvious quickest fastest safest short long big small large";
+
+/// Words after the article that make a judgement, not a definition: "is a good start".
+const NO_DEFINITION: &str = "good great common bit lot little few nice important useful powerful better best bad same only first last \
+    next main most example reason case must key problem mistake matter time question number bug shame pity big small huge \
+    large long short simple simpler easy hard difficult sensible reasonable fine safe perfect popular typical variant \
+    convenient handy further following fair more less different similar good-start recommended default right wrong \
+    frequent big-deal start pain topic new minimum maximum rough real very much way-to-go result";
+
+/// Words that a definition with "is" begins with.
+const DEFINING: &str = "a an the one any";
+
+fn definition<'a>(text: &'a str, passage: &Passage<'_>) -> Option<Definition<'a>> {
+    let (scene, sentence) = scene(text);
+    if !stands_alone(sentence) || !text.ends_with('.') && !text.ends_with(char::is_alphanumeric) {
+        return None;
+    }
+    let found = words(sentence);
+    let verb_at = found.iter().take(LONGEST_TERM + 6).position(|word| {
+        !word.is_aside && has("is are means mean refers refer stands stand", word.text)
+    })?;
+    if verb_at == 0 {
+        return None;
+    }
+    let verb_word = found[verb_at];
+    let next = found.get(verb_at + 1)?;
+    let (verb, meaning_at) = match (verb_word.text, next.text) {
+        ("refers" | "refer", "to") | ("stands" | "stand", "for") => {
+            (&sentence[verb_word.start..next.end()], next.end())
+        }
+        ("is" | "are" | "means" | "mean", _) => (verb_word.text, verb_word.end()),
+        _ => return None,
+    };
+    let meaning = bare(&sentence[meaning_at..]);
+    let subject = subject(sentence[..verb_word.start].trim())?;
+    let first = words(meaning).first().map(|word| word.text.to_lowercase()).unwrap_or_default();
+    let second = words(meaning).get(1).map(|word| word.text.to_lowercase()).unwrap_or_default();
+    let defines = match verb {
+        "is" if has(DEFINING, &first) => !has(NO_DEFINITION, &second) && !second.ends_with("est"),
+        "is" => without_article(subject) == subject && is_described_noun(meaning),
+        "are" => is_plural_noun_phrase(meaning),
+        _ => true,
+    };
+    let is_fine = defines
+        && length(meaning) >= SHORTEST_DEFINITION
+        && points_nowhere(meaning)
+        && is_term(subject, passage);
+    is_fine.then_some(Definition { scene, subject, verb, meaning })
+}
+
+/// "In Rust, a crate is …": what comes before the sentence proper.
+fn scene(text: &str) -> (&str, &str) {
+    const LONGEST_SCENE: usize = 4;
+    match text.split_once(", ") {
+        Some((scene, rest)) if scene.starts_with("In ") && length(scene) <= LONGEST_SCENE && points_nowhere(scene) => {
+            (&text[..scene.len() + 1], rest)
+        }
+        _ => ("", text),
+    }
+}
+
+/// The subject without an apposition: "SLAM, simultaneous localisation and mapping, is …".
+fn subject(text: &str) -> Option<&str> {
+    match text.split_once(", ") {
+        Some((term, rest)) if rest.ends_with(',') && !rest.trim_end_matches(',').contains(',') => Some(term),
+        Some(_) => None,
+        None => (!text.contains([',', ':', ';'])).then_some(text),
+    }
+}
+
+/// Whether a subject is a term that can be asked for.
+fn is_term(subject: &str, passage: &Passage<'_>) -> bool {
+    let found = words(subject);
+    let term = without_article(subject);
+    let article = subject[..subject.len() - term.len()].trim().to_lowercase();
+    let names: Vec<String> =
+        words(term).iter().filter(|word| !word.is_aside).map(|word| word.text.to_lowercase()).collect();
+    let is_name = !names.is_empty()
+        && names.len() <= LONGEST_TERM
+        && is_clean(subject)
+        && !found.iter().any(|word| !word.is_code() && has(NO_SUBJECT, &word.text.to_lowercase()))
+        && !names.iter().any(|name| has(NO_TERM, name) && (names.len() == 1 || article == "the"))
+        && !names.last().is_some_and(|last| last.ends_with("ly"))
+        && term.chars().any(char::is_alphabetic);
+    // "The planner is …" may mean one certain planner.
+    is_name && (article != "the" || passage.is_headed(term) || names.len() >= 3 || defined_in_bold(term))
+}
+
+/// Whether a term has an abbreviation in parentheses: "the zero moment point (ZMP)".
+fn defined_in_bold(term: &str) -> bool {
+    term.ends_with(')')
+}
+
+/// Whether what follows "are" says what things are, not what is done with them.
+fn is_plural_noun_phrase(meaning: &str) -> bool {
+    const LATEST_NOUN: usize = 4;
+    let found = words(meaning);
+    let first = found.first().map(|word| word.text.to_lowercase()).unwrap_or_default();
+    let is_participle = first.ends_with("ed") || first.ends_with("ing") || first.ends_with("en") || first.ends_with("ly");
+    let is_predicate = has(
+        "also only often always never now then very more most available useful important written sent given shown built set \
+         made no similar in on at to for from by with not as of part able free easy hard good great equivalent identical \
+         safe fast slow small large subject responsible optional required valid immutable mutable case-sensitive two three \
+         four five like all both either usually sometimes typically generally still just too so well why what how where \
+         when that",
+        &first,
+    );
+    let noun = found.iter().take(LATEST_NOUN).position(|word| word.text.ends_with('s') && word.text.len() > 3);
+    !is_participle && !is_predicate && noun.is_some() && !has(NO_DEFINITION, &first)
+}
+
+/// Whether a definition without an article is a noun that is described: "training data produced by a simulator".
+fn is_described_noun(meaning: &str) -> bool {
+    const LATEST: usize = 4;
+    let found = words(meaning);
+    let first = found.first().map(|word| word.text.to_lowercase()).unwrap_or_default();
+    let describes = found.iter().skip(1).take(LATEST).any(|word| {
+        has("that which whose produced used made written consisting based for of", word.text)
+    });
+    let is_predicate = first.ends_with("ed") || first.ends_with("ly") || has(NO_DEFINITION, &first) || has(PREDICATES, &first);
+    let is_noun = !has("to not in on at by for from with of no what when where how why because as", &first);
+    describes && is_noun && !is_predicate
+}
+
+/// Adjectives that are no definition: "is aware that".
+const PREDICATES: &str = "aware sure possible impossible likely unlikely clear true false so such able unable ready available \
+    responsible part made up free full capable independent worth proof due one-of two three four just like";
+
+/// Questions about the entries of a glossary: "Term: definition."
+pub(super) fn glossary(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
+    for list in passage.introduced(StatementKind::List) {
+        for item in passage.items(list.block) {
+            let span = passage.first_sentence(item.span.clone());
+            let text = passage.text(span.clone());
+            let Some((term, meaning)) = text.split_once(": ") else { continue };
+            let (term, meaning) = (term.trim(), bare(meaning));
+            if length(term) > LONGEST_TERM || !is_clean(term) || length(meaning) < 3 || !points_nowhere(meaning) {
+                continue;
+            }
+            let is_short = term.chars().filter(|letter| letter.is_uppercase()).count() > 1;
+            let asks_for_term =
+                (passage.place + drafts.len()) % 2 == 1 && !is_short && given_away(meaning, term) == 0.0;
+            let draft = if asks_for_term {
+                let question = format!("Which term means “{meaning}”?");
+                Draft { kind: QuizKind::Term, question, answer: vec![term.to_owned()], quote: span }
+            } else {
+                let question = format!("What is meant by “{}”?", passage.lowered(term));
+                Draft { kind: QuizKind::Definition, question, answer: vec![meaning.to_owned()], quote: span }
+            };
+            drafts.push(draft);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Questions about lists that a sentence introduces: "Every robot has three parts:".
+//!
+//! Invariant: a list is asked for as a whole, and only if its items are short or begin with a name.
+
+use std::ops::Range;
+
+use super::QuizKind;
+use super::finish::Draft;
+use super::passage::{Item, Passage};
+use super::verbs::{is_base, is_third_person};
+use super::wording::{bare, given_away, has, in_words, is_clean, length, number, points_nowhere, stands_alone, words};
+use crate::statement::StatementKind;
+
+/// Nobody remembers longer lists.
+const MOST_ITEMS: usize = 7;
+
+/// Maximum number of words in the name of an item, and in an item without one.
+const LONGEST_NAME: usize = 6;
+const LONGEST_ITEM: usize = 10;
+
+pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
+    for list in passage.introduced(StatementKind::List) {
+        let items = passage.items(list.block.clone());
+        if !(2..=MOST_ITEMS).contains(&items.len()) {
+            continue;
+        }
+        let Some(ask) = request(list.lead_in, items.len(), passage) else { continue };
+        let names: Option<Vec<(Range<usize>, Range<usize>)>> = items.iter().map(|item| name(item, passage)).collect();
+        let answer: Vec<String> = match &names {
+            Some(names) => names.iter().map(|(name, _)| passage.text(name.clone()).to_owned()).collect(),
+            None => items.iter().map(|item| bare(passage.text(item.span.clone())).to_owned()).collect(),
+        };
+        let longest = if names.is_some() { LONGEST_NAME } else { LONGEST_ITEM };
+        if answer.iter().any(|line| length(line) > longest || !is_clean(line) || line.ends_with('?')) {
+            continue;
+        }
+        drafts.push(Draft { kind: QuizKind::List, question: ask.all, answer, quote: list.block.clone() });
+        drafts.extend(names.and_then(|names| described(&ask.one, &names, passage)));
+    }
+}
+
+/// What a lead-in asks for.
+struct Request {
+    /// The question for all items.
+    all: String,
+    /// The beginning of the question for one of them.
+    one: String,
+}
+
+fn request(lead_in: &str, count: usize, passage: &Passage<'_>) -> Option<Request> {
+    let claim = bare(lead_in);
+    if !(lead_in.ends_with(':') || lead_in.ends_with('.')) || !(3..=30).contains(&length(claim)) {
+        return None;
+    }
+    let found = words(claim);
+    let (first, last) = (found.first()?, found.last()?);
+    if is_base(&first.text.to_lowercase()) {
+        return None;
+    }
+    let counted = in_words(count);
+    // "Docusaurus supports the following formats:" → "Docusaurus supports three formats."
+    if let Some(at) = claim.find(" the following ").filter(|_| lead_in.ends_with(':')) {
+        let rest = &claim[at + " the following ".len()..];
+        let noun = rest.split(' ').next().unwrap_or_default();
+        if !noun.ends_with('s') || number(noun).is_some() {
+            return None;
+        }
+        let claim = format!("{} {counted} {rest}", &claim[..at]);
+        return stands_alone(&claim).then(|| Request {
+            all: format!("{claim}. Name them."),
+            one: format!("{claim}. Which one is described here?"),
+        });
+    }
+    if !stands_alone(claim) {
+        return None;
+    }
+    let numbered = found.iter().position(|word| number(word.text) == Some(count));
+    if numbered.is_some() {
+        let all = format!("{claim}. Name them.");
+        return Some(Request { all, one: format!("{claim}. Which one is described here?") });
+    }
+    // "Supported types are:", "A robot consists of:"
+    let ends_open = has("are include includes of contains", last.text) && lead_in.ends_with(':');
+    (ends_open && passage.has_clear_heading()).then(|| Request {
+        all: format!("Complete the list of {counted}: “{claim} …”").replace(" …”", " ____”"),
+        one: format!("{claim} {counted} things. Which one is described here?"),
+    })
+}
+
+/// The name of an item and its description: "A policy: the rule that …", "Sense. Read the sensors."
+fn name(item: &Item, passage: &Passage<'_>) -> Option<(Range<usize>, Range<usize>)> {
+    let text = passage.text(item.span.clone());
+    let (at, skipped) = [": ", ". ", " – ", " — ", " - "]
+        .iter()
+        .filter_map(|mark| Some((text.find(mark)?, mark.len())))
+        .min()
+        .filter(|(at, _)| length(&text[..*at]) <= LONGEST_NAME && *at > 0)?;
+    // "A writer says which labels to store: …" is about a writer.
+    let named = words(&text[..at]);
+    let verb = named.iter().skip(1).find(|word| is_third_person(word.text) || is_base(word.text));
+    let at = verb.map_or(at, |verb| text[..verb.start].trim_end().len());
+    let skipped = verb.map_or(skipped, |_| 1);
+    let start = item.span.start;
+    Some((start..start + at, start + at + skipped..item.span.end))
+}
+
+/// A question for the name of one item: the one with the longest description that does not give the name away.
+fn described(ask: &str, names: &[(Range<usize>, Range<usize>)], passage: &Passage<'_>) -> Option<Draft> {
+    const SHORTEST_DESCRIPTION: usize = 5;
+    const LONGEST_DESCRIPTION: usize = 30;
+    let usable = names.iter().filter_map(|(name, rest)| {
+        let described = passage.first_sentence(rest.clone());
+        let (name_text, text) = (passage.text(name.clone()), bare(passage.text(described.clone())));
+        let is_fine = (SHORTEST_DESCRIPTION..=LONGEST_DESCRIPTION).contains(&length(text))
+            && given_away(text, name_text) == 0.0
+            && is_clean(text)
+            && points_nowhere(text)
+            && !name_text.contains(' ').then(|| length(name_text) > 4).unwrap_or(false);
+        is_fine.then_some((name.start..described.end, name_text, text))
+    });
+    let (quote, name, text) = usable.max_by_key(|(_, _, text)| (length(text), std::cmp::Reverse(text.len())))?;
+    let question = format!("{ask} “{text}”");
+    Some(Draft { kind: QuizKind::Item, question, answer: vec![name.to_owned()], quote })
+}

@@ -1,0 +1,1 @@
+//! Questions per kind, and what holds for any page.
