@@ -116,6 +116,9 @@ pub fn questions<C: Borrow<Chunk>>(page: &[C]) -> Vec<QuizQuestion> {
     if Language::default().differs_from(&text) {
         return Vec::new();
     }
+    if chunks.first().is_some_and(|chunk| is_news(&chunk.document_id)) {
+        return Vec::new();
+    }
     let is_glossary = chunks.iter().any(|chunk| chunk.section_kind == SectionKind::Glossary);
     let mut found: Vec<QuizQuestion> = Vec::new();
     for (place, chunk) in chunks.iter().enumerate() {
@@ -145,6 +148,13 @@ pub fn questions<C: Borrow<Chunk>>(page: &[C]) -> Vec<QuizQuestion> {
         found.extend(made);
     }
     pick::best(found, if is_glossary { MOST_PER_GLOSSARY } else { MOST_PER_PAGE })
+}
+
+/// Whether a page is about releases, judging by its path.
+fn is_news(document_id: &str) -> bool {
+    let lower = document_id.to_lowercase();
+    let parts = lower.split(['/', '.']);
+    parts.into_iter().any(|part| ["changelog", "changes", "releases", "release-notes", "whatsnew", "news"].contains(&part))
 }
 
 #[cfg(test)]

@@ -7,11 +7,14 @@ use super::QuizKind;
 use super::finish::Draft;
 use super::passage::Passage;
 use super::verbs::is_base;
-use super::wording::{bare, has, length, points_nowhere, words};
+use super::wording::{bare, has, key, length, points_nowhere, words};
 use crate::statement::StatementKind;
 
 /// Maximum length of a command, in characters.
 const LONGEST_COMMAND: usize = 110;
+
+/// Maximum number of words in a purpose that is asked for with its section.
+const SHORT: usize = 6;
 
 /// Languages of code blocks that contain commands.
 const SHELLS: &str = "bash sh shell console zsh cmd powershell terminal shell-session bash2 pwsh shellsession";
@@ -21,7 +24,9 @@ pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
         let (Some(command), Some(purpose)) = (only_command(passage.text(code.block)), purpose(code.lead_in)) else {
             continue;
         };
-        let question = format!("Which command do you use to {}?", lower_first(purpose));
+        // A short purpose needs its section: "launch the listener".
+        let which = if length(purpose) <= SHORT { format!("In {}: which", passage.place_name()) } else { "Which".to_owned() };
+        let question = format!("{which} command do you use to {}?", lower_first(purpose));
         drafts.push(Draft { kind: QuizKind::Command, question, answer: vec![command.to_owned()], quote: code.span });
     }
 }
@@ -64,6 +69,8 @@ fn purpose(lead_in: &str) -> Option<&str> {
         && !purpose.contains([',', ';', ':'])
         && !purpose.contains(". ")
         && !words(purpose).iter().any(|word| has("it its them then they", &word.text.to_lowercase()))
+        && !purpose.contains(" use ")
+        && !words(purpose).last().is_some_and(|last| has("and or then by with to in from of the", &key(last.text)))
         && points_nowhere(purpose);
     is_fine.then_some(purpose)
 }

@@ -9,7 +9,9 @@ use std::ops::Range;
 use super::QuizKind;
 use super::finish::Draft;
 use super::passage::Passage;
-use super::wording::{bare, given_away, has, is_clean, length, points_nowhere, stands_alone, without_article, words};
+use super::wording::{
+    bare, given_away, has, is_clean, is_judgement, key, length, lowered_plural, points_nowhere, stands_alone, without_article, words,
+};
 use crate::statement::StatementKind;
 
 /// Maximum number of words in a term without its article.
@@ -47,7 +49,7 @@ pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
 
 fn forward(definition: &Definition<'_>, passage: &Passage<'_>, quote: Range<usize>) -> Draft {
     let Definition { scene, subject, verb, meaning } = definition;
-    let subject = passage.lowered(subject);
+    let subject = if *verb == "are" { lowered_plural(subject) } else { passage.lowered(subject) };
     let scene = if scene.is_empty() { String::new() } else { format!("{scene} ") };
     let (what, which) = if scene.is_empty() { ("What", "is") } else { ("what", "is") };
     let question = match *verb {
@@ -90,7 +92,8 @@ fn article_for_blank(article: &str) -> &str {
 const NO_SUBJECT: &str = "and or but if when where while because which who whom that this these those there here it they we \
     you i he she what how why with by from into at be been do does did can may will would should must each every all some \
     any many most no none not only its their our your his her everything something nothing anything one another other \
-    such so also then now just in on";
+    such so also then now just in on for please whereas according often usually always sometimes typically never \
+    lot lots within still";
 
 /// Nouns and adjectives that say nothing without their sentence: "The reason is a bug."
 const NO_TERM: &str = "reason key goal result problem idea point answer difference purpose way trick rule first second third last \
@@ -106,7 +109,7 @@ const NO_DEFINITION: &str = "good great common bit lot little few nice important
     next main most example reason case must key problem mistake matter time question number bug shame pity big small huge \
     large long short simple simpler easy hard difficult sensible reasonable fine safe perfect popular typical variant \
     convenient handy further following fair more less different similar good-start recommended default right wrong \
-    frequent big-deal start pain topic new minimum maximum rough real very much way-to-go result";
+    frequent big-deal start pain topic new minimum maximum rough real very much way-to-go result term prerequisite step second third fourth fifth";
 
 /// Words that a definition with "is" begins with.
 const DEFINING: &str = "a an the one any";
@@ -132,7 +135,7 @@ fn definition<'a>(text: &'a str, passage: &Passage<'_>) -> Option<Definition<'a>
         ("is" | "are" | "means" | "mean", _) => (verb_word.text, verb_word.end()),
         _ => return None,
     };
-    let meaning = bare(&sentence[meaning_at..]);
+    let meaning = first_clause(bare(&sentence[meaning_at..]));
     let subject = subject(sentence[..verb_word.start].trim())?;
     let first = words(meaning).first().map(|word| word.text.to_lowercase()).unwrap_or_default();
     let second = words(meaning).get(1).map(|word| word.text.to_lowercase()).unwrap_or_default();
@@ -149,15 +152,26 @@ fn definition<'a>(text: &'a str, passage: &Passage<'_>) -> Option<Definition<'a>
     is_fine.then_some(Definition { scene, subject, verb, meaning })
 }
 
+/// What comes before a semicolon, if that is long enough to be a definition.
+fn first_clause(meaning: &str) -> &str {
+    meaning.split_once("; ").map(|(first, _)| first).filter(|first| length(first) >= SHORTEST_DEFINITION).unwrap_or(meaning)
+}
+
 /// "In Rust, a crate is …": what comes before the sentence proper.
 fn scene(text: &str) -> (&str, &str) {
-    const LONGEST_SCENE: usize = 4;
+    const LONGEST_SCENE: usize = 3;
     match text.split_once(", ") {
-        Some((scene, rest)) if scene.starts_with("In ") && length(scene) <= LONGEST_SCENE && points_nowhere(scene) => {
+        Some((scene, rest)) if scene.starts_with("In ") && !vague(scene) && length(scene) <= LONGEST_SCENE && points_nowhere(scene) => {
             (&text[..scene.len() + 1], rest)
         }
         _ => ("", text),
     }
+}
+
+/// "In general", "In most cases".
+fn vague(scene: &str) -> bool {
+    words(scene).iter().any(|word| has("general most other many some fact addition short practice particular essence \
+        summary contrast theory other-words both all case cases words", &key(word.text)))
 }
 
 /// The subject without an apposition: "SLAM, simultaneous localisation and mapping, is …".
@@ -181,14 +195,29 @@ fn is_term(subject: &str, passage: &Passage<'_>) -> bool {
         && is_clean(subject)
         && !found.iter().any(|word| !word.is_code() && has(NO_SUBJECT, &word.text.to_lowercase()))
         && !names.iter().any(|name| has(NO_TERM, name) && (names.len() == 1 || article == "the"))
+        && !(article.is_empty() && names.first().is_some_and(|name| has(NO_TERM, name) || is_activity(name, &names)))
+        && !(article == "the" && names.len() == 1 && has(GENERIC, &names[0]))
+        && (found.iter().any(|word| word.is_code()) || term.chars().filter(|sign| sign.is_alphanumeric()).count() > 1)
         && !names.last().is_some_and(|last| last.ends_with("ly"))
         && term.chars().any(char::is_alphabetic);
     // "The planner is …" may mean one certain planner.
-    is_name && (article != "the" || passage.is_headed(term) || names.len() >= 3 || defined_in_bold(term))
+    let is_capitalized = || words(term).iter().all(|word| word.text.starts_with(char::is_uppercase));
+    is_name && (article != "the" || passage.is_headed(term) || is_capitalized() || has_abbreviation(term))
 }
 
+/// "Using GDB", "calling `property()`"; but "ejecting a component" is defined as a process.
+fn is_activity(first: &str, names: &[String]) -> bool {
+    first.ends_with("ing") && names.len() > 1 && !names.iter().any(|name| has("a an the", name)) && first.len() > 4
+        && super::verbs::is_base(first.trim_end_matches("ing"))
+        || has("using successfully having being", first)
+}
+
+/// Nouns that mean one certain thing after "the".
+const GENERIC: &str = "component module class plugin tool server client node object process program application app user system \
+    project package library script test value model robot data text string map variable constant field event image link";
+
 /// Whether a term has an abbreviation in parentheses: "the zero moment point (ZMP)".
-fn defined_in_bold(term: &str) -> bool {
+fn has_abbreviation(term: &str) -> bool {
     term.ends_with(')')
 }
 
@@ -196,18 +225,11 @@ fn defined_in_bold(term: &str) -> bool {
 fn is_plural_noun_phrase(meaning: &str) -> bool {
     const LATEST_NOUN: usize = 4;
     let found = words(meaning);
-    let first = found.first().map(|word| word.text.to_lowercase()).unwrap_or_default();
-    let is_participle = first.ends_with("ed") || first.ends_with("ing") || first.ends_with("en") || first.ends_with("ly");
-    let is_predicate = has(
-        "also only often always never now then very more most available useful important written sent given shown built set \
-         made no similar in on at to for from by with not as of part able free easy hard good great equivalent identical \
-         safe fast slow small large subject responsible optional required valid immutable mutable case-sensitive two three \
-         four five like all both either usually sometimes typically generally still just too so well why what how where \
-         when that",
-        &first,
-    );
-    let noun = found.iter().take(LATEST_NOUN).position(|word| word.text.ends_with('s') && word.text.len() > 3);
-    !is_participle && !is_predicate && noun.is_some() && !has(NO_DEFINITION, &first)
+    let first = found.first().map(|word| key(word.text)).unwrap_or_default();
+    let is_participle = ["ed", "ing", "en"].iter().any(|ending| first.ends_with(ending));
+    let clause = found.iter().take(LATEST_NOUN).take_while(|word| !meaning[..word.start].contains([':', ',']));
+    let has_plural = clause.into_iter().any(|word| word.text.ends_with('s') && word.text.len() > 3);
+    has_plural && !is_participle && !is_judgement(&first) && !has(NO_DEFINITION, &first)
 }
 
 /// Whether a definition without an article is a noun that is described: "training data produced by a simulator".
@@ -215,17 +237,12 @@ fn is_described_noun(meaning: &str) -> bool {
     const LATEST: usize = 4;
     let found = words(meaning);
     let first = found.first().map(|word| word.text.to_lowercase()).unwrap_or_default();
-    let describes = found.iter().skip(1).take(LATEST).any(|word| {
-        has("that which whose produced used made written consisting based for of", word.text)
+    let describes = found.iter().enumerate().skip(1).take(LATEST).any(|(place, word)| {
+        has("that which whose", word.text)
+            || place > 1 && has("produced used made written consisting based for of", word.text)
     });
-    let is_predicate = first.ends_with("ed") || first.ends_with("ly") || has(NO_DEFINITION, &first) || has(PREDICATES, &first);
-    let is_noun = !has("to not in on at by for from with of no what when where how why because as", &first);
-    describes && is_noun && !is_predicate
+    describes && !first.ends_with("ed") && !is_judgement(&first) && !has(NO_DEFINITION, &first)
 }
-
-/// Adjectives that are no definition: "is aware that".
-const PREDICATES: &str = "aware sure possible impossible likely unlikely clear true false so such able unable ready available \
-    responsible part made up free full capable independent worth proof due one-of two three four just like";
 
 /// Questions about the entries of a glossary: "Term: definition."
 pub(super) fn glossary(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {

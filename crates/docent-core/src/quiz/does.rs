@@ -6,7 +6,7 @@ use super::QuizKind;
 use super::finish::Draft;
 use super::passage::Passage;
 use super::verbs::is_third_person;
-use super::wording::{bare, has, length, points_nowhere, stands_alone, without_article, words};
+use super::wording::{bare, has, key, length, points_nowhere, stands_alone, without_article, words};
 use crate::statement::StatementKind;
 
 /// Maximum number of words in a subject without its article.
@@ -19,6 +19,15 @@ const SHORTEST: usize = 4;
 const NO_SUBJECT: &str = "is are and or of that which who with for in on to by can must may not never always only also then still \
     often usually now just even separate new typical good better simple single second first different slow similar common \
     few little more most other such small large long short";
+
+/// Third persons that are also plurals: "recursive types".
+const ALSO_NOUNS: &str = "types maps points tests releases requests changes blocks lists names forms sets reports starts runs calls tracks \
+    marks counts returns logs records updates displays outputs exports imports filters scales handles links loads limits \
+    locks patches prints searches streams switches triggers walks moves matches captures covers uses answers controls \
+    files holds parts views plots processes programs projects reads samples sources stages steps tags tasks";
+
+/// After a plural: "requests have no body".
+const FINITE: &str = "is are was were can could may might will would should must have has had do does pose inherit allow often only";
 
 /// Verbs that say too little to be asked for.
 const WEAK: &str = "needs requires means uses has contains includes says shows comes goes gets looks belongs lies fails begins \
@@ -57,18 +66,22 @@ fn subject_and_deed<'a>(text: &'a str, passage: &Passage<'_>) -> Option<(&'a str
     let before: Vec<_> = found[..verb_at].iter().filter(|word| !word.is_aside).collect();
     let has_article = has("A An", before.first()?.text);
     let is_code = before.first()?.is_code() && before.len() == 1;
-    let is_name = before.first()?.text.starts_with(char::is_uppercase)
+    let is_first = !passage.chunk.continues && passage.chunk.content.trim_start().starts_with(text);
+    let is_name = is_first && !has(ALSO_NOUNS, verb.text) && before.first()?.text.starts_with(char::is_uppercase)
         && !has("The", before[0].text)
         && passage.is_headed(term)
         && before.len() <= 2;
     let is_subject = length(term) <= LONGEST_SUBJECT + 2
         && before.len() <= LONGEST_SUBJECT + 1
-        && !subject.contains([',', ':', ';'])
+        && !subject.contains([',', ':', ';', '–', '—'])
+        && (!is_code || subject.len() > 3)
         && !before.iter().any(|word| {
             !word.is_code()
                 && has(NO_SUBJECT, &word.text.to_lowercase())
         });
-    let is_fine = (is_code || has_article || is_name)
+    let next = found.get(verb_at + 1).map(|word| key(word.text)).unwrap_or_default();
+    let is_noun = has(FINITE, &next) || (is_code && has(ALSO_NOUNS, verb.text) && has("of for in that which with", &next));
+    let is_fine = !is_noun && (is_code || has_article || is_name)
         && is_subject
         && length(deed) >= SHORTEST
         && points_nowhere(deed)

@@ -8,11 +8,16 @@ use super::QuizKind;
 use super::finish::Draft;
 use super::passage::{Item, Passage};
 use super::verbs::{is_base, is_third_person};
-use super::wording::{bare, given_away, has, in_words, is_clean, length, number, points_nowhere, stands_alone, words};
+use super::wording::{
+    Word, bare, given_away, has, in_words, is_clean, key, length, number, points_nowhere, stands_alone, words,
+};
 use crate::statement::StatementKind;
 
 /// Nobody remembers longer lists.
 const MOST_ITEMS: usize = 7;
+
+/// Maximum number of items if the sentence does not count them.
+const MOST_WITHOUT_NUMBER: usize = 5;
 
 /// Maximum number of words in the name of an item, and in an item without one.
 const LONGEST_NAME: usize = 6;
@@ -24,8 +29,15 @@ pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
         if !(2..=MOST_ITEMS).contains(&items.len()) {
             continue;
         }
-        let Some(ask) = request(list.lead_in, items.len(), passage) else { continue };
         let names: Option<Vec<(Range<usize>, Range<usize>)>> = items.iter().map(|item| name(item, passage)).collect();
+        let Some(ask) = request(list.lead_in, items.len(), passage) else {
+            // Without a sentence to ask with, the section has to say what the items are.
+            if items.len() > 2 && passage.has_clear_heading() && !is_base(&key(list.lead_in.split(' ').next().unwrap_or_default())) {
+                let ask = format!("In {}: what is described here?", passage.place_name());
+                drafts.extend(names.and_then(|names| described(&ask, &names, passage)));
+            }
+            continue;
+        };
         let answer: Vec<String> = match &names {
             Some(names) => names.iter().map(|(name, _)| passage.text(name.clone()).to_owned()).collect(),
             None => items.iter().map(|item| bare(passage.text(item.span.clone())).to_owned()).collect(),
@@ -58,6 +70,16 @@ fn request(lead_in: &str, count: usize, passage: &Passage<'_>) -> Option<Request
         return None;
     }
     let counted = in_words(count);
+    // A definite lead-in means something in its section.
+    let place = if claim.contains("the ") || claim.starts_with("The ") || claim.contains("You") || claim.contains("you") {
+        format!("In {}: ", passage.place_name())
+    } else {
+        String::new()
+    };
+    let ask = |claim: &str| Request {
+        all: format!("{place}{claim}. Name them."),
+        one: format!("{place}{claim}. Which one is described here?"),
+    };
     // "Docusaurus supports the following formats:" → "Docusaurus supports three formats."
     if let Some(at) = claim.find(" the following ").filter(|_| lead_in.ends_with(':')) {
         let rest = &claim[at + " the following ".len()..];
@@ -66,42 +88,62 @@ fn request(lead_in: &str, count: usize, passage: &Passage<'_>) -> Option<Request
             return None;
         }
         let claim = format!("{} {counted} {rest}", &claim[..at]);
-        return stands_alone(&claim).then(|| Request {
-            all: format!("{claim}. Name them."),
-            one: format!("{claim}. Which one is described here?"),
-        });
+        return stands_alone(&claim).then(|| ask(&claim));
     }
     if !stands_alone(claim) {
         return None;
     }
-    let numbered = found.iter().position(|word| number(word.text) == Some(count));
-    if numbered.is_some() {
-        let all = format!("{claim}. Name them.");
-        return Some(Request { all, one: format!("{claim}. Which one is described here?") });
+    if counts(&found, count) {
+        return Some(ask(claim));
     }
     // "Supported types are:", "A robot consists of:"
     let ends_open = has("are include includes of contains", last.text) && lead_in.ends_with(':');
-    (ends_open && passage.has_clear_heading()).then(|| Request {
-        all: format!("Complete the list of {counted}: “{claim} …”").replace(" …”", " ____”"),
-        one: format!("{claim} {counted} things. Which one is described here?"),
+    (ends_open && passage.has_clear_heading() && count <= MOST_WITHOUT_NUMBER).then(|| Request {
+        all: format!("In {}: complete the list of {counted}: “{claim} ____”", passage.place_name()),
+        one: format!("In {}: “{claim} ____” Which of the {counted} is described here?", passage.place_name()),
     })
 }
 
-/// The name of an item and its description: "A policy: the rule that …", "Sense. Read the sensors."
+/// Whether a sentence counts the items: "has three parts", but not "Tier 3 platforms".
+fn counts(words: &[Word<'_>], count: usize) -> bool {
+    const LATEST_NOUN: usize = 4;
+    let place = words.iter().position(|word| number(word.text) == Some(count));
+    place.is_some_and(|place| {
+        let before = place.checked_sub(1).map(|before| key(words[before].text)).unwrap_or_default();
+        let noun = words[place + 1..].iter().take(LATEST_NOUN).any(|word| {
+            word.text.ends_with('s') && word.text.len() > 3 || has("children people criteria", word.text)
+        });
+        let verb = words.iter().any(|word| {
+            is_third_person(word.text) || is_base(word.text) || has("is are has have was were can may must", word.text)
+        });
+        noun && verb && !has("tier version chapter level phase step figure part ros python release", &before)
+    })
+}
+
+/// The name of an item and its description: "A policy: the rule that …", "Sense. Read the sensors.", "A trigger says when".
 fn name(item: &Item, passage: &Passage<'_>) -> Option<(Range<usize>, Range<usize>)> {
     let text = passage.text(item.span.clone());
-    let (at, skipped) = [": ", ". ", " – ", " — ", " - "]
+    let start = item.span.start;
+    let found = words(text);
+    // "A writer says which labels to store": what is before the verb.
+    let begins_definite = found.first().is_some_and(|first| has("a an the", &key(first.text)));
+    let verb = found.iter().take(LONGEST_NAME).enumerate().skip(1).find(|(place, word)| {
+        (begins_definite && *place > 1 && is_third_person(word.text))
+            || (is_base(word.text) && found[place - 1].text.ends_with('s'))
+    });
+    let mark = [": ", ". ", " – ", " — ", " - "]
         .iter()
         .filter_map(|mark| Some((text.find(mark)?, mark.len())))
         .min()
-        .filter(|(at, _)| length(&text[..*at]) <= LONGEST_NAME && *at > 0)?;
-    // "A writer says which labels to store: …" is about a writer.
-    let named = words(&text[..at]);
-    let verb = named.iter().skip(1).find(|word| is_third_person(word.text) || is_base(word.text));
-    let at = verb.map_or(at, |verb| text[..verb.start].trim_end().len());
-    let skipped = verb.map_or(skipped, |_| 1);
-    let start = item.span.start;
-    Some((start..start + at, start + at + skipped..item.span.end))
+        .filter(|(at, _)| length(&text[..*at]) <= LONGEST_NAME && *at > 0);
+    match (mark, verb) {
+        (Some((at, skipped)), None) => Some((start..start + at, start + at + skipped..item.span.end)),
+        (_, Some((_, verb))) => {
+            let end = start + text[..verb.start].trim_end().len();
+            Some((start..end, start + verb.start..item.span.end))
+        }
+        (None, None) => None,
+    }
 }
 
 /// A question for the name of one item: the one with the longest description that does not give the name away.

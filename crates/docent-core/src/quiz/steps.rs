@@ -29,7 +29,7 @@ pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
         let pairs = steps.windows(2).filter_map(|pair| {
             let [before, after] = [&pair[0], &pair[1]].map(|step| bare(passage.text(step.clone())));
             let is_fine = [before, after].iter().all(|step| {
-                (2..=LONGEST_STEP).contains(&length(step)) && is_clean(step) && points_nowhere(step)
+                (2..=LONGEST_STEP).contains(&length(step)) && is_clean(step) && points_nowhere(step) && !step.contains("step 1")
             });
             let question = format!("{}: which step comes right after “{before}”?", passage.place_name());
             let draft =
@@ -54,6 +54,6 @@ fn is_procedure(lead_in: &str, passage: &Passage<'_>) -> bool {
         || has_any(&heading, &["how to", "loop", "process", "procedure", "workflow", "pipeline", "install", "setup", "cycle"])
         || has_any(&lead_in, &["steps", "follow", "procedure", "in this order", "in order"]);
     let advises = has_any(&heading, &["tips", "practice", "recommend", "rules", "guideline", "checklist", "objective", "goal"])
-        || has_any(&lead_in, &["able to", "learn", "you will", "tips", "practice", "recommend", "rules", "should"]);
+        || has_any(&lead_in, &["able to", "learn", "you will", "tips", "practice", "recommend", "rules", "should", "ways", "options", "either", "include", "possible", "ability", "reasons", "things"]);
     promises && !advises
 }

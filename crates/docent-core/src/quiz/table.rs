@@ -101,19 +101,24 @@ fn is_key(cell: &str) -> bool {
 
 /// Whether a cell says something that can be asked for.
 fn is_telling(cell: &str) -> bool {
+    let lower = cell.trim_matches('`').to_lowercase();
     is_clean(cell)
+        && !cell.contains("\\|")
+        && !lower.starts_with("see ")
+        && !cell.starts_with(['✅', '❌', '✔', '✓', '✗'])
         && (1..=LONGEST_CELL).contains(&length(cell))
         && cell.chars().any(char::is_alphanumeric)
-        && !has("yes no none - – — n/a x true false ✓ ✗ see any same", &cell.to_lowercase())
+        && !has("yes no none n/a x true false any same required optional undefined null string boolean number int bool str \
+            object function array", &lower)
         && !cell.ends_with('?')
 }
 
 /// Columns whose cells lead elsewhere.
 fn leads_elsewhere(header: &str) -> bool {
     let lower = header.to_lowercase();
-    ["link", "start here", "see", "page", "chapter", "section", "docs", "read", "more", "reference", "source", "url", "week"]
+    ["link", "start here", "see", "page", "chapter", "section", "docs", "read", "more", "reference", "url", "week", "type", "types"]
         .iter()
-        .any(|word| lower.split(|c: char| !c.is_alphanumeric()).any(|part| part == *word) || lower == *word)
+        .any(|word| lower.split(|c: char| !c.is_alphanumeric()).any(|part| part == *word || part.strip_suffix('s') == Some(word)) || lower == *word)
 }
 
 /// Nouns that can follow "what is the".
@@ -141,8 +146,8 @@ fn cell_of(passage: &Passage<'_>, header: &Row<'_>, row: &Row<'_>, column: usize
     if !is_telling(cell) || leads_elsewhere(name) || !is_clean(name) || given_away(key, cell) > 0.4 {
         return None;
     }
-    let place = passage.place_name();
-    let question = if names_properties(header.cells[0]) && header.cells.len() > 2 {
+    let (place, columns) = (passage.place_name(), header.cells.len());
+    let question = if names_properties(header.cells[0]) && columns > 2 {
         format!("In the table of {place}, what does the row “{key}” say about “{name}”?")
     } else if is_noun(name) {
         let verb = if name.ends_with('s') && !name.ends_with("ss") && name != "Status" { "are" } else { "is" };

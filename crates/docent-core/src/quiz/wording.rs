@@ -76,7 +76,8 @@ const CONTINUING: &str = "it its this that these those they them their he she hi
     second third similarly likewise consequently nevertheless meanwhile still yet again here there now note both either \
     neither another others other some each-one one's all most many several few none let let's we we've we'll our us i \
     i'm my if when while since because although though unless once until before after as for to with by without \
-    what which who whose how why where whether see remember recall notice even only just not nor";
+    what which who whose how why where whether see remember recall notice even only just not nor comparatively \
+    obviously except initially suppose imagine consider assume please whereas otherwise clearly of-course";
 
 /// Words that point outside the sentence.
 const POINTING: &str = "this these those above below following previous previously earlier latter former \
@@ -94,7 +95,7 @@ const AFTER_THAT: &str = "the a an you it there all any each every no its your t
 pub(super) fn stands_alone(sentence: &str) -> bool {
     let words = words(sentence);
     let Some(first) = words.first() else { return false };
-    !has(CONTINUING, &first.text.to_lowercase()) && points_nowhere(sentence)
+    !has(CONTINUING, &key(first.text)) && points_nowhere(sentence)
 }
 
 /// Whether nothing in a text refers to something outside it.
@@ -106,8 +107,8 @@ pub(super) fn points_nowhere(text: &str) -> bool {
             if word.is_code() {
                 return true;
             }
-            let lower = word.text.to_lowercase();
-            let before = place.checked_sub(1).map(|before| words[before].text.to_lowercase()).unwrap_or_default();
+            let lower = key(word.text);
+            let before = place.checked_sub(1).map(|before| key(words[before].text)).unwrap_or_default();
             match lower.as_str() {
                 "it" | "its" | "they" | "their" | "them" | "it's" | "he" | "she" | "his" | "itself" => place >= LATEST_NOUN,
                 "that" => {
@@ -121,6 +122,11 @@ pub(super) fn points_nowhere(text: &str) -> bool {
         })
 }
 
+/// A word in lower case with plain apostrophes, as it is written in lists of words.
+pub(super) fn key(word: &str) -> String {
+    word.to_lowercase().replace('’', "'")
+}
+
 /// Whether a text is plain prose: no remains of markup, formulas or addresses, and every sign that opens is closed.
 pub(super) fn is_clean(text: &str) -> bool {
     let outside: String = text.split('`').step_by(2).collect();
@@ -131,7 +137,7 @@ pub(super) fn is_clean(text: &str) -> bool {
         && balanced('“', '”')
         && outside.matches('"').count().is_multiple_of(2)
         && !text.contains('\n')
-        && !["](", "{{", "}}", "://", "$", "\\", "**", "|", "</", "[^", "…", "...", "[]"].iter().any(|mark| outside.contains(mark))
+        && !["](", "{", "}", "<", ">", "://", "$", "\\", "**", "|", "</", "[^", "…", "...", "[]"].iter().any(|mark| outside.contains(mark))
 }
 
 /// The text without its final punctuation.
@@ -165,11 +171,14 @@ pub(super) fn lowered(text: &str, page: &str) -> String {
     }
 }
 
-/// Whether a word is capitalized in the middle of a sentence.
+/// Whether a word is capitalized in the middle of a sentence, after a word that is not.
 fn is_name(page: &str, word: &str) -> bool {
     page.match_indices(word).any(|(at, _)| {
-        let before = page[..at].strip_suffix(' ').unwrap_or_default();
-        before.ends_with(|c: char| c.is_lowercase() || matches!(c, ',' | '(')) && !page[at + word.len()..].starts_with(char::is_alphanumeric)
+        let before = page[..at].strip_suffix(' ').and_then(|before| before.split_whitespace().next_back());
+        let continues = before.is_some_and(|before| {
+            before.starts_with(char::is_lowercase) && before.ends_with(|c: char| c.is_alphanumeric() || c == ',')
+        });
+        continues && !page[at + word.len()..].starts_with(char::is_alphanumeric)
     })
 }
 
@@ -180,6 +189,33 @@ fn contains_word(text: &str, word: &str) -> bool {
         before.ends_with([' ', '\n']) && !after.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '/' | '='))
     })
 }
+
+/// Lowercases the first letter of a plural noun: "Test cases".
+pub(super) fn lowered_plural(text: &str) -> String {
+    let found = words(text);
+    let is_plain = |word: &Word<'_>| word.text.chars().skip(1).all(|letter| letter.is_lowercase() || letter == '-');
+    let is_common = found.first().is_some_and(is_plain)
+        && found.get(1).is_none_or(|word| word.text.starts_with(char::is_lowercase));
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) if is_common => first.to_lowercase().chain(letters).collect(),
+        _ => text.to_owned(),
+    }
+}
+
+/// Whether a word is an adjective, or another word that begins a judgement rather than a definition: "is essential for".
+pub(super) fn is_judgement(word: &str) -> bool {
+    has(JUDGEMENTS, word)
+        || word.ends_with("ly")
+        || ["able", "ible", "ful", "ous", "less", "ary", "wise"].iter().any(|ending| word.ends_with(ending))
+}
+
+const JUDGEMENTS: &str = "essential critical crucial important necessary ideal vital straightforward modular set then often usually always \
+    not but also already never sometimes similar limited related different optional special common central key aware sure true false so \
+    such unable ready free full worth proof due now still just even very more most less too well quite rather equivalent identical safe \
+    fast slow small large subject valid immutable mutable easy hard good great better best bad fine nice what how why where when because \
+    there here only both either all some like unlike part made up to in on at by for with from of as no nothing something somewhat \
+    two three four five much many few several inherent prone intended meant supposed";
 
 /// A text without its article.
 pub(super) fn without_article(text: &str) -> &str {
