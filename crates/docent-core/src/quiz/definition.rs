@@ -213,7 +213,7 @@ fn is_activity(first: &str, names: &[String]) -> bool {
 }
 
 /// Nouns that mean one certain thing after "the".
-const GENERIC: &str = "component module class plugin tool server client node object process program application app user system \
+pub(super) const GENERIC: &str = "component module class plugin tool server client node object process program application app user system \
     project package library script test value model robot data text string map variable constant field event image link";
 
 /// Whether a term has an abbreviation in parentheses: "the zero moment point (ZMP)".

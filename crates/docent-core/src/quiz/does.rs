@@ -3,6 +3,7 @@
 //! Invariant: the subject is code, or a term with an indefinite article or a name that is in a heading.
 
 use super::QuizKind;
+use super::definition::GENERIC;
 use super::finish::Draft;
 use super::passage::Passage;
 use super::verbs::is_third_person;
@@ -81,7 +82,8 @@ fn subject_and_deed<'a>(text: &'a str, passage: &Passage<'_>) -> Option<(&'a str
         });
     let next = found.get(verb_at + 1).map(|word| key(word.text)).unwrap_or_default();
     let is_noun = has(FINITE, &next) || (is_code && has(ALSO_NOUNS, verb.text) && has("of for in that which with", &next));
-    let is_fine = !is_noun && (is_code || has_article || is_name)
+    let is_vague = !is_code && before.len() == 2 && (has(GENERIC, before[1].text) || before[1].is_code() && before[1].text.len() < 4);
+    let is_fine = !is_noun && !is_vague && (is_code || has_article || is_name)
         && is_subject
         && length(deed) >= SHORTEST
         && points_nowhere(deed)

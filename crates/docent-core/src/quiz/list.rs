@@ -33,7 +33,8 @@ pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
         let Some(ask) = request(list.lead_in, items.len(), passage) else {
             // Without a sentence to ask with, the section has to say what the items are.
             if items.len() > 2 && passage.has_clear_heading() && !is_base(&key(list.lead_in.split(' ').next().unwrap_or_default())) {
-                let ask = format!("In {}: what is described here?", passage.place_name());
+                let ask = format!("In {}: which item of the list is this?", passage.place_name());
+                let names = names.filter(|names| !names.iter().any(|(name, _)| is_label(passage.text(name.clone()))));
                 drafts.extend(names.and_then(|names| described(&ask, &names, passage)));
             }
             continue;
@@ -136,6 +137,7 @@ fn name(item: &Item, passage: &Passage<'_>) -> Option<(Range<usize>, Range<usize
         .filter_map(|mark| Some((text.find(mark)?, mark.len())))
         .min()
         .filter(|(at, _)| length(&text[..*at]) <= LONGEST_NAME && *at > 0);
+    let verb = verb.filter(|(_, verb)| mark.is_none_or(|(at, _)| verb.start < at));
     match (mark, verb) {
         (Some((at, skipped)), None) => Some((start..start + at, start + at + skipped..item.span.end)),
         (_, Some((_, verb))) => {
@@ -144,6 +146,19 @@ fn name(item: &Item, passage: &Passage<'_>) -> Option<(Range<usize>, Range<usize
         }
         (None, None) => None,
     }
+}
+
+/// "Goal", "Tier 3": names that mean nothing without their list.
+fn is_label(name: &str) -> bool {
+    let found = words(name);
+    let is_numbered = found.last().is_some_and(|last| last.text.chars().all(|sign| sign.is_ascii_digit()));
+    (found.len() > 1 && is_numbered)
+        || found.len() == 1
+            && has(
+                "goal hardware software purpose note example time cost duration output input description name type default summary \
+                 result chapter part step done id title value pros cons key status author date link requirements prerequisites",
+                &key(found[0].text.trim_matches('`')),
+            )
 }
 
 /// A question for the name of one item: the one with the longest description that does not give the name away.

@@ -47,7 +47,7 @@ fn is_unfinished(claim: &str) -> bool {
 
 /// Whether a claim is about the variables or the steps of an example.
 fn is_about_an_example(claim: &str) -> bool {
-    const SHORTEST: usize = 6;
+    const SHORTEST: usize = 7;
     let found = words(claim);
     let lower: Vec<String> = found.iter().map(|word| key(word.text)).collect();
     let names_code = found.windows(2).any(|pair| key(pair[0].text) == "the" && pair[1].is_code())

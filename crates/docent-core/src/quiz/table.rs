@@ -143,7 +143,7 @@ fn names_properties(header: &str) -> bool {
 
 fn cell_of(passage: &Passage<'_>, header: &Row<'_>, row: &Row<'_>, column: usize) -> Option<Draft> {
     let (key, name, cell) = (row.cells[0], header.cells[column], row.cells[column]);
-    if !is_telling(cell) || leads_elsewhere(name) || !is_clean(name) || given_away(key, cell) > 0.4 {
+    if !is_telling(cell) || leads_elsewhere(name) || !is_clean(name) || key == name || given_away(key, cell) > 0.4 {
         return None;
     }
     let (place, columns) = (passage.place_name(), header.cells.len());

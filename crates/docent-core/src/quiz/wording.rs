@@ -116,6 +116,7 @@ pub(super) fn points_nowhere(text: &str) -> bool {
                     let is_last = place + 2 >= words.len();
                     !has(BEFORE_THAT, &before) && !(is_last || is_base(&before) && !has(AFTER_THAT, &after))
                 }
+                "all" => words.get(place + 1).is_none_or(|after| number(after.text).is_none()),
                 "two" | "both" | "one" | "ones" => !(before == "the" && place + 1 < words.len() && place < LATEST_NOUN),
                 word => !has(POINTING, word),
             }
@@ -162,7 +163,8 @@ pub(super) fn lowered(text: &str, page: &str) -> String {
     let lower = format!("{}{}", initial.to_lowercase(), letters.as_str());
     let is_plain = letters.as_str().chars().all(|letter| letter.is_lowercase() || letter == '-');
     let is_article = has("a an the", &lower);
-    let before_common = found.get(1).is_some_and(|word| word.text.starts_with(char::is_lowercase));
+    let has_capitals = found.iter().skip(1).any(|word| !word.is_aside && word.text.starts_with(char::is_uppercase));
+    let before_common = !has_capitals && found.get(1).is_some_and(|word| word.text.starts_with(char::is_lowercase));
     let is_common = || (before_common && !is_name(page, first.text)) || (contains_word(page, &lower) && !is_name(page, first.text));
     if is_article || (is_plain && is_common()) {
         format!("{lower}{}", &text[first.text.len()..])
@@ -215,7 +217,7 @@ const JUDGEMENTS: &str = "essential critical crucial important necessary ideal v
     such unable ready free full worth proof due now still just even very more most less too well quite rather equivalent identical safe \
     fast slow small large subject valid immutable mutable easy hard good great better best bad fine nice what how why where when because \
     there here only both either all some like unlike part made up to in on at by for with from of as no nothing something somewhat \
-    two three four five much many few several inherent prone intended meant supposed";
+    two three four five much many few several built read written set kept held sent found known given shown bound run done inherent prone intended meant supposed";
 
 /// A text without its article.
 pub(super) fn without_article(text: &str) -> &str {
