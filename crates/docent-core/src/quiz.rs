@@ -8,6 +8,7 @@
 //! passage and contains every line of the answer; no two questions of a page have the same id.
 
 mod anki;
+mod collect;
 mod definition;
 mod does;
 mod finish;
@@ -31,9 +32,9 @@ use crate::chunk::Chunk;
 use crate::language::Language;
 use crate::section_kind::SectionKind;
 pub use anki::anki;
+pub use collect::{MOST_QUESTIONS, of_book, of_page};
 use finish::{Draft, finish};
 use passage::Passage;
-pub use pick::{book_order, round_robin};
 
 /// What a question is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -71,15 +71,14 @@ fn request(lead_in: &str, count: usize, passage: &Passage<'_>) -> Option<Request
         return None;
     }
     let counted = in_words(count);
-    // A definite lead-in means something in its section.
-    let place = if claim.contains("the ") || claim.starts_with("The ") || claim.contains("You") || claim.contains("you") {
-        format!("In {}: ", passage.place_name())
-    } else {
-        String::new()
-    };
-    let ask = |claim: &str| Request {
-        all: format!("{place}{claim}. Name them."),
-        one: format!("{place}{claim}. Which one is described here?"),
+    let ask = |claim: &str| {
+        // A definite lead-in means something in its section.
+        let is_definite = ["the ", "The ", "you", "You"].iter().any(|word| claim.contains(word));
+        let place = if is_definite { format!("In {}: ", passage.place_name()) } else { String::new() };
+        Request {
+            all: format!("{place}{claim}. Name them."),
+            one: format!("{place}{claim}. Which one is described here?"),
+        }
     };
     // "Docusaurus supports the following formats:" → "Docusaurus supports three formats."
     if let Some(at) = claim.find(" the following ").filter(|_| lead_in.ends_with(':')) {

@@ -25,7 +25,7 @@ pub(super) fn best(questions: Vec<QuizQuestion>, most: usize) -> Vec<QuizQuestio
 }
 
 /// The order in which to visit pages so that the first few are from all parts of the book: first, middle, quarters …
-pub fn book_order(pages: usize) -> Vec<usize> {
+pub(super) fn book_order(pages: usize) -> Vec<usize> {
     let mut order = Vec::with_capacity(pages);
     let mut seen = vec![false; pages];
     let mut step = pages.next_power_of_two().max(1);
@@ -41,7 +41,7 @@ pub fn book_order(pages: usize) -> Vec<usize> {
 }
 
 /// At most `limit` questions, the first of each page, then the second of each, and so on.
-pub fn round_robin(pages: Vec<Vec<QuizQuestion>>, limit: usize) -> Vec<QuizQuestion> {
+pub(super) fn round_robin(pages: Vec<Vec<QuizQuestion>>, limit: usize) -> Vec<QuizQuestion> {
     let mut pages: Vec<VecDeque<QuizQuestion>> = pages.into_iter().map(VecDeque::from).collect();
     let mut chosen: Vec<QuizQuestion> = Vec::new();
     while chosen.len() < limit && pages.iter().any(|page| !page.is_empty()) {

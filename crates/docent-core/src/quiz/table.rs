@@ -41,11 +41,10 @@ pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
             }
             // Different columns for different rows.
             let order = (0..columns - 1).map(|number| 1 + (place + number) % (columns - 1));
-            let usable = order.clone().find_map(|column| {
-                let by_cell = (made + passage.place) % 2 == 1;
-                let reverse = by_cell.then(|| row_of(passage, header, rows, row, column)).flatten();
-                reverse.or_else(|| cell_of(passage, header, row, column))
-            });
+            let by_cell = (made + passage.place) % 2 == 1;
+            let row_wanted = by_cell.then(|| order.clone().find_map(|column| row_of(passage, header, rows, row, column)));
+            let usable =
+                row_wanted.flatten().or_else(|| order.clone().find_map(|column| cell_of(passage, header, row, column)));
             if let Some(draft) = usable {
                 drafts.push(draft);
                 made += 1;

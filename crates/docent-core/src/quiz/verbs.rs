@@ -8,7 +8,7 @@ const VERBS: &str = "accept access activate adapt add adjust allocate allow answ
     catch change check choose clean clear click clone close coat collect combine compare compile complete compute \
     configure confirm connect consist contain continue control convert copy correct count cover create decide declare \
     decode define delete deliver deny depend deploy describe destroy detach detect determine develop disable discard \
-    display divide download draw drop edit emit enable encode encourage end enforce ensure enter establish estimate \
+    display divide download drain draw drop edit emit enable encode encourage end enforce ensure enter establish estimate \
     evaluate examine exclude execute exist exit expand explain export expose extend extract fail fetch fill filter \
     find finish fit fix follow force form format free generate get give go grab grow guarantee handle help hide hold \
     identify ignore implement import improve include increase indicate inherit initialize insert inspect install \
@@ -20,7 +20,7 @@ const VERBS: &str = "accept access activate adapt add adjust allocate allow answ
     repeat replace report represent request require reset resolve respond restart restore restrict retrieve return \
     revert rotate run save say scale scan search see select send separate serve set share show simplify simulate skip \
     slow smooth solve sort specify split spread start stay stop store stream strip submit subscribe subtract \
-    suggest supply support switch take tell terminate test throw toggle track train transform translate trigger try \
+    suggest supply support switch take tell terminate test throw tighten toggle track train transform translate trigger try \
     turn type understand uninstall unlock unmount update upgrade upload use validate verify visit wait walk warn watch \
     wrap write yield";
 

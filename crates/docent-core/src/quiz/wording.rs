@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn names_keep_their_capital() {
-        let page = "Use synthetic data with ROS.";
+        let page = "Use synthetic data with ROS, in containers of Docker.";
         assert_eq!(lowered("Synthetic data", page), "synthetic data");
         assert_eq!(lowered("Docker images", page), "Docker images");
         assert_eq!(lowered("The ZMP", page), "the ZMP");

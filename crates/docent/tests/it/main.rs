@@ -21,6 +21,7 @@ mod kills;
 mod search;
 mod ask;
 mod chat;
+mod quiz;
 mod hostile;
 mod http;
 mod model;
