@@ -155,7 +155,9 @@ pub fn questions<C: Borrow<Chunk>>(page: &[C]) -> Vec<QuizQuestion> {
 fn is_news(document_id: &str) -> bool {
     let lower = document_id.to_lowercase();
     let parts = lower.split(['/', '.']);
-    parts.into_iter().any(|part| ["changelog", "changes", "releases", "release-notes", "whatsnew", "news"].contains(&part))
+    parts
+        .into_iter()
+        .any(|part| ["changelog", "changes", "releases", "release-notes", "whatsnew", "news"].contains(&part))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ pub fn anki(questions: &[QuizQuestion], deck: &str) -> String {
     for question in questions {
         let front = html(&question.question);
         let link = if question.url.starts_with("http://") || question.url.starts_with("https://") {
-            format!("<a href=\"{0}\">{1}</a>", html(&question.url).replace('"', "&quot;"), html(&place(question)))
+            format!("<a href=\"{}\">{}</a>", escape(&one_line(&question.url)), html(&place(question)))
         } else {
             html(&place(question))
         };
@@ -34,29 +34,58 @@ fn place(question: &QuizQuestion) -> String {
     }
 }
 
-/// Text as HTML on one line. A quotation mark at the beginning of a field would be read as the beginning of a quoted field.
+/// Light Markdown as HTML on one line: code in backticks and in fences, every other line as it is. A quotation mark at the
+/// beginning of a field would be read as the beginning of a quoted field, so it is escaped.
 fn html(text: &str) -> String {
-    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
-    let mut made = String::with_capacity(escaped.len());
-    for (number, part) in escaped.split('`').enumerate() {
-        match number % 2 {
-            1 if escaped.matches('`').count() % 2 == 0 && !escaped.contains("```") => {
-                made.push_str("<code>");
-                made.push_str(part);
-                made.push_str("</code>");
-            }
-            1 => {
-                made.push('`');
-                made.push_str(part);
-                made.push('`');
-            }
-            _ => made.push_str(part),
+    let mut made = String::with_capacity(text.len());
+    let mut in_fence = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            made.push_str(if in_fence { "</pre>" } else { "<pre>" });
+            in_fence = !in_fence;
+            continue;
         }
+        if !made.is_empty() && !made.ends_with("pre>") {
+            made.push_str("<br>");
+        }
+        let escaped = escape(&one_line(line));
+        made.push_str(&if in_fence { escaped } else { with_code(&escaped) });
     }
-    let lines: Vec<String> = made.lines().map(one_line).collect();
-    lines.join("<br>")
+    if in_fence {
+        made.push_str("</pre>");
+    }
+    made
+}
+
+/// Marks what is between two backticks as code.
+fn with_code(line: &str) -> String {
+    let parts: Vec<&str> = line.split('`').collect();
+    if parts.len() % 2 == 0 {
+        return line.to_owned();
+    }
+    let marked = parts.iter().enumerate().map(|(number, part)| {
+        if number % 2 == 1 && !part.is_empty() { format!("<code>{part}</code>") } else { (*part).to_owned() }
+    });
+    marked.collect()
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 fn one_line(text: &str) -> String {
     text.split(|sign: char| sign.is_control()).collect::<Vec<_>>().join(" ").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_marked_and_markup_is_escaped() {
+        assert_eq!(html("Run `ls <x>` & go"), "Run <code>ls &lt;x&gt;</code> &amp; go");
+        assert_eq!(html("To list:\n\n```sh\nls\tx\ncd\n```\nDone"), "To list:<br><pre>ls x<br>cd</pre>Done");
+        assert_eq!(html("\"a\nb"), "&quot;a<br>b");
+        assert_eq!(html("a ` b"), "a ` b");
+    }
 }

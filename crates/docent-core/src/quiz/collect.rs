@@ -30,7 +30,11 @@ pub async fn of_page(
 }
 
 /// At most `limit` questions from all over a part of the book, the first of each page first.
-pub async fn of_book(book: &Retriever, filter: &Filter, limit: usize) -> Result<Vec<QuizQuestion>, RetrieveError> {
+pub async fn of_book(
+    book: &Retriever,
+    filter: &Filter,
+    limit: usize,
+) -> Result<Vec<QuizQuestion>, RetrieveError> {
     let outline = book.outline().await?;
     let pages: Vec<&str> = outline
         .iter()

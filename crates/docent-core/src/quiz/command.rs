@@ -17,17 +17,28 @@ const LONGEST_COMMAND: usize = 110;
 const SHORT: usize = 6;
 
 /// Languages of code blocks that contain commands.
-const SHELLS: &str = "bash sh shell console zsh cmd powershell terminal shell-session bash2 pwsh shellsession";
+const SHELLS: &str =
+    "bash sh shell console zsh cmd powershell terminal shell-session bash2 pwsh shellsession";
 
 pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
     for code in passage.introduced(StatementKind::Code) {
-        let (Some(command), Some(purpose)) = (only_command(passage.text(code.block)), purpose(code.lead_in)) else {
+        let (Some(command), Some(purpose)) = (only_command(passage.text(code.block)), purpose(code.lead_in))
+        else {
             continue;
         };
         // A short purpose needs its section: "launch the listener".
-        let which = if length(purpose) <= SHORT { format!("In {}: which", passage.place_name()) } else { "Which".to_owned() };
+        let which = if length(purpose) <= SHORT {
+            format!("In {}: which", passage.place_name())
+        } else {
+            "Which".to_owned()
+        };
         let question = format!("{which} command do you use to {}?", lower_first(purpose));
-        drafts.push(Draft { kind: QuizKind::Command, question, answer: vec![command.to_owned()], quote: code.span });
+        drafts.push(Draft {
+            kind: QuizKind::Command,
+            question,
+            answer: vec![command.to_owned()],
+            quote: code.span,
+        });
     }
 }
 
@@ -48,20 +59,46 @@ fn only_command(block: &str) -> Option<&str> {
         _ => return None,
     };
     let command = command.trim();
-    let is_fine = command.chars().count() <= LONGEST_COMMAND && !command.ends_with('\\') && command.contains(' ');
+    let is_fine =
+        command.chars().count() <= LONGEST_COMMAND && !command.ends_with('\\') && command.contains(' ');
     is_fine.then_some(command)
 }
 
 /// "list the topics" of "To list the topics, run:" or "List the topics:".
 fn purpose(lead_in: &str) -> Option<&str> {
     let claim = bare(lead_in.strip_suffix(':')?);
-    let claim = [", run", ", use", ", type", ", enter", ", execute", ", do", " run", " with", " using", " by running", " as follows"]
+    let claim = [
+        ", run",
+        ", use",
+        ", type",
+        ", enter",
+        ", execute",
+        ", do",
+        " run",
+        " with",
+        " using",
+        " by running",
+        " as follows",
+    ]
+    .iter()
+    .fold(claim, |claim, ending| claim.strip_suffix(ending).unwrap_or(claim));
+    let claim = [
+        ", run the command",
+        ", run the following command",
+        ", use the following command",
+        ", run the following",
+        ", run this command",
+        " with the following command",
+        " by running the following command",
+        ", execute the following command",
+        " using the following command",
+    ]
+    .iter()
+    .fold(claim, |claim, ending| claim.strip_suffix(ending).unwrap_or(claim));
+    let purpose = ["To ", "You can ", "You can also ", "Now "]
         .iter()
-        .fold(claim, |claim, ending| claim.strip_suffix(ending).unwrap_or(claim));
-    let claim = [", run the command", ", run the following command", ", use the following command", ", run the following", ", run this command", " with the following command", " by running the following command", ", execute the following command", " using the following command"]
-        .iter()
-        .fold(claim, |claim, ending| claim.strip_suffix(ending).unwrap_or(claim));
-    let purpose = ["To ", "You can ", "You can also ", "Now "].iter().find_map(|start| claim.strip_prefix(start)).unwrap_or(claim);
+        .find_map(|start| claim.strip_prefix(start))
+        .unwrap_or(claim);
     let first = words(purpose).first()?.text.to_lowercase();
     let is_fine = is_base(&first)
         && !has("run use type execute enter see make take do let", &first)
@@ -70,7 +107,9 @@ fn purpose(lead_in: &str) -> Option<&str> {
         && !purpose.contains(". ")
         && !words(purpose).iter().any(|word| has("it its them then they", &word.text.to_lowercase()))
         && !purpose.contains(" use ")
-        && !words(purpose).last().is_some_and(|last| has("and or then by with to in from of the", &key(last.text)))
+        && !words(purpose)
+            .last()
+            .is_some_and(|last| has("and or then by with to in from of the", &key(last.text)))
         && points_nowhere(purpose);
     is_fine.then_some(purpose)
 }

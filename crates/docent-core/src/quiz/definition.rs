@@ -10,7 +10,8 @@ use super::QuizKind;
 use super::finish::Draft;
 use super::passage::Passage;
 use super::wording::{
-    bare, given_away, has, is_clean, is_judgement, key, length, lowered_plural, points_nowhere, stands_alone, without_article, words,
+    bare, given_away, has, is_clean, is_judgement, key, length, lowered_plural, points_nowhere, stands_alone,
+    without_article, words,
 };
 use crate::statement::StatementKind;
 
@@ -68,14 +69,19 @@ fn term(definition: &Definition<'_>, text: &str, quote: Range<usize>) -> Option<
     let article = &definition.subject[..definition.subject.len() - term.len()];
     let names_it = given_away(definition.meaning, term) > 0.0;
     // "The limit is a number": a limit, but not the only one.
-    let is_one_of_many = article == "The " && words(definition.meaning).first().is_some_and(|first| first.text != "the");
+    let is_one_of_many =
+        article == "The " && words(definition.meaning).first().is_some_and(|first| first.text != "the");
     if names_it || is_one_of_many || length(term) > 4 || definition.verb != "is" {
         return None;
     }
     let at = text.find(definition.subject)?;
     let rest = &text[at + definition.subject.len()..];
-    let question =
-        format!("Which term is missing? “{}{}____{}”", &text[..at], article_for_blank(article), rest.trim_end());
+    let question = format!(
+        "Which term is missing? “{}{}____{}”",
+        &text[..at],
+        article_for_blank(article),
+        rest.trim_end()
+    );
     Some(Draft { kind: QuizKind::Term, question, answer: vec![term.to_owned()], quote })
 }
 
@@ -120,9 +126,10 @@ fn definition<'a>(text: &'a str, passage: &Passage<'_>) -> Option<Definition<'a>
         return None;
     }
     let found = words(sentence);
-    let verb_at = found.iter().take(LONGEST_TERM + 6).position(|word| {
-        !word.is_aside && has("is are means mean refers refer stands stand", word.text)
-    })?;
+    let verb_at = found
+        .iter()
+        .take(LONGEST_TERM + 6)
+        .position(|word| !word.is_aside && has("is are means mean refers refer stands stand", word.text))?;
     if verb_at == 0 {
         return None;
     }
@@ -154,14 +161,23 @@ fn definition<'a>(text: &'a str, passage: &Passage<'_>) -> Option<Definition<'a>
 
 /// What comes before a semicolon, if that is long enough to be a definition.
 fn first_clause(meaning: &str) -> &str {
-    meaning.split_once("; ").map(|(first, _)| first).filter(|first| length(first) >= SHORTEST_DEFINITION).unwrap_or(meaning)
+    meaning
+        .split_once("; ")
+        .map(|(first, _)| first)
+        .filter(|first| length(first) >= SHORTEST_DEFINITION)
+        .unwrap_or(meaning)
 }
 
 /// "In Rust, a crate is …": what comes before the sentence proper.
 fn scene(text: &str) -> (&str, &str) {
     const LONGEST_SCENE: usize = 3;
     match text.split_once(", ") {
-        Some((scene, rest)) if scene.starts_with("In ") && !vague(scene) && length(scene) <= LONGEST_SCENE && points_nowhere(scene) => {
+        Some((scene, rest))
+            if scene.starts_with("In ")
+                && !vague(scene)
+                && length(scene) <= LONGEST_SCENE
+                && points_nowhere(scene) =>
+        {
             (&text[..scene.len() + 1], rest)
         }
         _ => ("", text),
@@ -170,8 +186,13 @@ fn scene(text: &str) -> (&str, &str) {
 
 /// "In general", "In most cases".
 fn vague(scene: &str) -> bool {
-    words(scene).iter().any(|word| has("general most other many some fact addition short practice particular essence \
-        summary contrast theory other-words both all case cases words", &key(word.text)))
+    words(scene).iter().any(|word| {
+        has(
+            "general most other many some fact addition short practice particular essence \
+        summary contrast theory other-words both all case cases words",
+            &key(word.text),
+        )
+    })
 }
 
 /// The subject without an apposition: "SLAM, simultaneous localisation and mapping, is …".
@@ -195,9 +216,11 @@ fn is_term(subject: &str, passage: &Passage<'_>) -> bool {
         && is_clean(subject)
         && !found.iter().any(|word| !word.is_code() && has(NO_SUBJECT, &word.text.to_lowercase()))
         && !names.iter().any(|name| has(NO_TERM, name) && (names.len() == 1 || article == "the"))
-        && !(article.is_empty() && names.first().is_some_and(|name| has(NO_TERM, name) || is_activity(name, &names)))
+        && !(article.is_empty()
+            && names.first().is_some_and(|name| has(NO_TERM, name) || is_activity(name, &names)))
         && !(article == "the" && names.len() == 1 && has(GENERIC, &names[0]))
-        && (found.iter().any(|word| word.is_code()) || term.chars().filter(|sign| sign.is_alphanumeric()).count() > 1)
+        && (found.iter().any(|word| word.is_code())
+            || term.chars().filter(|sign| sign.is_alphanumeric()).count() > 1)
         && !names.last().is_some_and(|last| last.ends_with("ly"))
         && term.chars().any(char::is_alphabetic);
     // "The planner is …" may mean one certain planner.
@@ -207,7 +230,10 @@ fn is_term(subject: &str, passage: &Passage<'_>) -> bool {
 
 /// "Using GDB", "calling `property()`"; but "ejecting a component" is defined as a process.
 fn is_activity(first: &str, names: &[String]) -> bool {
-    first.ends_with("ing") && names.len() > 1 && !names.iter().any(|name| has("a an the", name)) && first.len() > 4
+    first.ends_with("ing")
+        && names.len() > 1
+        && !names.iter().any(|name| has("a an the", name))
+        && first.len() > 4
         && super::verbs::is_base(first.trim_end_matches("ing"))
         || has("using successfully having being", first)
 }
@@ -227,7 +253,8 @@ fn is_plural_noun_phrase(meaning: &str) -> bool {
     let found = words(meaning);
     let first = found.first().map(|word| key(word.text)).unwrap_or_default();
     let is_participle = ["ed", "ing", "en"].iter().any(|ending| first.ends_with(ending));
-    let clause = found.iter().take(LATEST_NOUN).take_while(|word| !meaning[..word.start].contains([':', ',']));
+    let clause =
+        found.iter().take(LATEST_NOUN).take_while(|word| !meaning[..word.start].contains([':', ',']));
     let has_plural = clause.into_iter().any(|word| word.text.ends_with('s') && word.text.len() > 3);
     has_plural && !is_participle && !is_judgement(&first) && !has(NO_DEFINITION, &first)
 }
@@ -252,7 +279,11 @@ pub(super) fn glossary(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
             let text = passage.text(span.clone());
             let Some((term, meaning)) = text.split_once(": ") else { continue };
             let (term, meaning) = (term.trim(), bare(meaning));
-            if length(term) > LONGEST_TERM || !is_clean(term) || length(meaning) < 3 || !points_nowhere(meaning) {
+            if length(term) > LONGEST_TERM
+                || !is_clean(term)
+                || length(meaning) < 3
+                || !points_nowhere(meaning)
+            {
                 continue;
             }
             let is_short = term.chars().filter(|letter| letter.is_uppercase()).count() > 1;

@@ -61,14 +61,20 @@ fn subject_and_deed<'a>(text: &'a str, passage: &Passage<'_>) -> Option<(&'a str
     let subject = text[..verb.start].trim();
     // What follows may have another subject: "…, and `--quiet` hides it".
     let rest = &text[verb.start..];
-    let end = [", and `", "; ", ", but ", ", while "].iter().filter_map(|mark| rest.find(mark)).min().unwrap_or(rest.len());
+    let end = [", and `", "; ", ", but ", ", while "]
+        .iter()
+        .filter_map(|mark| rest.find(mark))
+        .min()
+        .unwrap_or(rest.len());
     let deed = bare(&rest[..end]);
     let term = without_article(subject);
     let before: Vec<_> = found[..verb_at].iter().filter(|word| !word.is_aside).collect();
     let has_article = has("A An", before.first()?.text);
     let is_code = before.first()?.is_code() && before.len() == 1;
     let is_first = !passage.chunk.continues && passage.chunk.content.trim_start().starts_with(text);
-    let is_name = is_first && !has(ALSO_NOUNS, verb.text) && before.first()?.text.starts_with(char::is_uppercase)
+    let is_name = is_first
+        && !has(ALSO_NOUNS, verb.text)
+        && before.first()?.text.starts_with(char::is_uppercase)
         && !has("The", before[0].text)
         && passage.is_headed(term)
         && before.len() <= 2;
@@ -76,14 +82,16 @@ fn subject_and_deed<'a>(text: &'a str, passage: &Passage<'_>) -> Option<(&'a str
         && before.len() <= LONGEST_SUBJECT + 1
         && !subject.contains([',', ':', ';', '–', '—'])
         && (!is_code || subject.len() > 3)
-        && !before.iter().any(|word| {
-            !word.is_code()
-                && has(NO_SUBJECT, &word.text.to_lowercase())
-        });
+        && !before.iter().any(|word| !word.is_code() && has(NO_SUBJECT, &word.text.to_lowercase()));
     let next = found.get(verb_at + 1).map(|word| key(word.text)).unwrap_or_default();
-    let is_noun = has(FINITE, &next) || (is_code && has(ALSO_NOUNS, verb.text) && has("of for in that which with", &next));
-    let is_vague = !is_code && before.len() == 2 && (has(GENERIC, before[1].text) || before[1].is_code() && before[1].text.len() < 4);
-    let is_fine = !is_noun && !is_vague && (is_code || has_article || is_name)
+    let is_noun = has(FINITE, &next)
+        || (is_code && has(ALSO_NOUNS, verb.text) && has("of for in that which with", &next));
+    let is_vague = !is_code
+        && before.len() == 2
+        && (has(GENERIC, before[1].text) || before[1].is_code() && before[1].text.len() < 4);
+    let is_fine = !is_noun
+        && !is_vague
+        && (is_code || has_article || is_name)
         && is_subject
         && length(deed) >= SHORTEST
         && points_nowhere(deed)

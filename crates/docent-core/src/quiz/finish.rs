@@ -71,9 +71,8 @@ pub(super) fn finish(draft: Draft, passage: &Passage<'_>, known: &[QuizQuestion]
 
 /// At most one question per sentence or table row, and none twice; the first of each kind come first.
 pub(super) fn without_repetitions(questions: Vec<QuizQuestion>) -> Vec<QuizQuestion> {
-    let nth_of_kind = |place: usize| {
-        questions[..place].iter().filter(|other| other.kind == questions[place].kind).count()
-    };
+    let nth_of_kind =
+        |place: usize| questions[..place].iter().filter(|other| other.kind == questions[place].kind).count();
     let mut order: Vec<usize> = (0..questions.len()).collect();
     order.sort_by_key(|place| nth_of_kind(*place));
     let mut kept: Vec<QuizQuestion> = Vec::new();

@@ -19,7 +19,11 @@ fn place(answer: &[String], passage: &Passage<'_>) -> String {
     let title = passage.chunk.title();
     match passage.heading() {
         Some(heading) if heading != title && !tells(heading) => {
-            if tells(title) { format!("See the section “{heading}”.") } else { format!("See the section “{heading}” of “{title}”.") }
+            if tells(title) {
+                format!("See the section “{heading}”.")
+            } else {
+                format!("See the section “{heading}” of “{title}”.")
+            }
         }
         _ if !tells(title) => format!("See the page “{title}”."),
         _ => "The page says it in one sentence.".to_owned(),

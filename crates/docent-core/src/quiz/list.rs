@@ -29,12 +29,17 @@ pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
         if !(2..=MOST_ITEMS).contains(&items.len()) {
             continue;
         }
-        let names: Option<Vec<(Range<usize>, Range<usize>)>> = items.iter().map(|item| name(item, passage)).collect();
+        let names: Option<Vec<(Range<usize>, Range<usize>)>> =
+            items.iter().map(|item| name(item, passage)).collect();
         let Some(ask) = request(list.lead_in, items.len(), passage) else {
             // Without a sentence to ask with, the section has to say what the items are.
-            if items.len() > 2 && passage.has_clear_heading() && !is_base(&key(list.lead_in.split(' ').next().unwrap_or_default())) {
+            if items.len() > 2
+                && passage.has_clear_heading()
+                && !is_base(&key(list.lead_in.split(' ').next().unwrap_or_default()))
+            {
                 let ask = format!("In {}: which item of the list is this?", passage.place_name());
-                let names = names.filter(|names| !names.iter().any(|(name, _)| is_label(passage.text(name.clone()))));
+                let names =
+                    names.filter(|names| !names.iter().any(|(name, _)| is_label(passage.text(name.clone()))));
                 drafts.extend(names.and_then(|names| described(&ask, &names, passage)));
             }
             continue;
@@ -114,7 +119,9 @@ fn counts(words: &[Word<'_>], count: usize) -> bool {
             word.text.ends_with('s') && word.text.len() > 3 || has("children people criteria", word.text)
         });
         let verb = words.iter().any(|word| {
-            is_third_person(word.text) || is_base(word.text) || has("is are has have was were can may must", word.text)
+            is_third_person(word.text)
+                || is_base(word.text)
+                || has("is are has have was were can may must", word.text)
         });
         noun && verb && !has("tier version chapter level phase step figure part ros python release", &before)
     })
@@ -164,6 +171,7 @@ fn is_label(name: &str) -> bool {
 fn described(ask: &str, names: &[(Range<usize>, Range<usize>)], passage: &Passage<'_>) -> Option<Draft> {
     const SHORTEST_DESCRIPTION: usize = 5;
     const LONGEST_DESCRIPTION: usize = 30;
+    const LONGEST_ANSWER: usize = 4;
     let usable = names.iter().filter_map(|(name, rest)| {
         let described = passage.first_sentence(rest.clone());
         let (name_text, text) = (passage.text(name.clone()), bare(passage.text(described.clone())));
@@ -171,10 +179,11 @@ fn described(ask: &str, names: &[(Range<usize>, Range<usize>)], passage: &Passag
             && given_away(text, name_text) == 0.0
             && is_clean(text)
             && points_nowhere(text)
-            && !name_text.contains(' ').then(|| length(name_text) > 4).unwrap_or(false);
+            && length(name_text) <= LONGEST_ANSWER;
         is_fine.then_some((name.start..described.end, name_text, text))
     });
-    let (quote, name, text) = usable.max_by_key(|(_, _, text)| (length(text), std::cmp::Reverse(text.len())))?;
+    let (quote, name, text) =
+        usable.max_by_key(|(_, _, text)| (length(text), std::cmp::Reverse(text.len())))?;
     let question = format!("{ask} “{text}”");
     Some(Draft { kind: QuizKind::Item, question, answer: vec![name.to_owned()], quote })
 }

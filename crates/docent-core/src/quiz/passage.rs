@@ -121,7 +121,8 @@ impl<'a> Passage<'a> {
     /// The heading without its number.
     pub fn heading(&self) -> Option<&'a str> {
         let heading = self.chunk.heading.as_deref()?;
-        let bare = heading.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ')' | ' ' | '-'));
+        let bare =
+            heading.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ')' | ' ' | '-'));
         let bare = bare.split_once(": ").filter(|(label, _)| is_label(label)).map_or(bare, |(_, rest)| rest);
         let bare = bare.trim().trim_end_matches(['¶', ':', '.']);
         (!bare.is_empty()).then_some(bare)
@@ -160,7 +161,8 @@ impl<'a> Passage<'a> {
 fn is_label(text: &str) -> bool {
     let lower = text.to_lowercase();
     let first = lower.split(' ').next().unwrap_or_default();
-    has("step chapter part section lesson exercise example note tip module week day task", first) && length(text) <= 2
+    has("step chapter part section lesson exercise example note tip module week day task", first)
+        && length(text) <= 2
 }
 
 /// A text in lower case, without plural endings, between spaces.

@@ -14,8 +14,13 @@ pub(super) fn best(questions: Vec<QuizQuestion>, most: usize) -> Vec<QuizQuestio
     let mut counted: Vec<(usize, usize, usize)> = Vec::new();
     for (place, question) in questions.iter().enumerate() {
         let of_kind = questions[..place].iter().filter(|other| other.kind == question.kind).count();
-        let of_passage = questions[..place].iter().filter(|other| other.chunk_id == question.chunk_id).count();
-        counted.push((of_kind + 2 * of_passage + usize::from(question.kind == QuizKind::Reason), place, place));
+        let of_passage =
+            questions[..place].iter().filter(|other| other.chunk_id == question.chunk_id).count();
+        counted.push((
+            of_kind + 2 * of_passage + usize::from(question.kind == QuizKind::Reason),
+            place,
+            place,
+        ));
     }
     counted.sort_unstable();
     let mut chosen: Vec<usize> = counted.into_iter().take(most).map(|(_, _, place)| place).collect();

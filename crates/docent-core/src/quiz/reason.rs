@@ -32,9 +32,18 @@ pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
             && !is_unfinished(claim)
             && !is_about_an_example(claim);
         if is_fine {
-            let place = if claim.starts_with("The ") { format!("In {}: why", passage.place_name()) } else { "Why".to_owned() };
+            let place = if claim.starts_with("The ") {
+                format!("In {}: why", passage.place_name())
+            } else {
+                "Why".to_owned()
+            };
             let question = format!("{place} is this so? “{claim}.”");
-            drafts.push(Draft { kind: QuizKind::Reason, question, answer: vec![reason.to_owned()], quote: span });
+            drafts.push(Draft {
+                kind: QuizKind::Reason,
+                question,
+                answer: vec![reason.to_owned()],
+                quote: span,
+            });
         }
     }
 }
@@ -42,7 +51,10 @@ pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
 /// "It is so, and because …", "It is not because …"
 fn is_unfinished(claim: &str) -> bool {
     let last = words(claim).last().map(|word| key(word.text)).unwrap_or_default();
-    has("and or not but is it's just only that simply mostly partly which was are largely mainly probably perhaps", &last)
+    has(
+        "and or not but is it's just only that simply mostly partly which was are largely mainly probably perhaps",
+        &last,
+    )
 }
 
 /// Whether a claim is about the variables or the steps of an example.

@@ -19,21 +19,31 @@ pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
     for list in passage.introduced(StatementKind::List) {
         let items = passage.items(list.block.clone());
         let steps: Vec<_> = items.iter().map(|item| passage.first_sentence(item.span.clone())).collect();
-        let is_instruction = |text: &str| {
-            words(text).first().is_some_and(|word| is_base(&word.text.to_lowercase()))
-        };
+        let is_instruction =
+            |text: &str| words(text).first().is_some_and(|word| is_base(&word.text.to_lowercase()));
         let instructions = steps.iter().filter(|step| is_instruction(passage.text((*step).clone()))).count();
-        if !is_procedure(list.lead_in, passage) || items.len() < 3 || !items.iter().all(|item| item.is_numbered) || instructions * 3 < items.len() * 2 {
+        if !is_procedure(list.lead_in, passage)
+            || items.len() < 3
+            || !items.iter().all(|item| item.is_numbered)
+            || instructions * 3 < items.len() * 2
+        {
             continue;
         }
         let pairs = steps.windows(2).filter_map(|pair| {
             let [before, after] = [&pair[0], &pair[1]].map(|step| bare(passage.text(step.clone())));
             let is_fine = [before, after].iter().all(|step| {
-                (2..=LONGEST_STEP).contains(&length(step)) && is_clean(step) && points_nowhere(step) && !step.contains("step 1")
+                (2..=LONGEST_STEP).contains(&length(step))
+                    && is_clean(step)
+                    && points_nowhere(step)
+                    && !step.contains("step 1")
             });
             let question = format!("{}: which step comes right after “{before}”?", passage.place_name());
-            let draft =
-                Draft { kind: QuizKind::Steps, question, answer: vec![after.to_owned()], quote: pair[0].start..pair[1].end };
+            let draft = Draft {
+                kind: QuizKind::Steps,
+                question,
+                answer: vec![after.to_owned()],
+                quote: pair[0].start..pair[1].end,
+            };
             (is_fine && is_instruction(after)).then_some(draft)
         });
         let pairs: Vec<Draft> = pairs.collect();
@@ -51,9 +61,34 @@ fn is_procedure(lead_in: &str, passage: &Passage<'_>) -> bool {
     let has_any = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
     let promises = is_base(first)
         || first.ends_with("ing")
-        || has_any(&heading, &["how to", "loop", "process", "procedure", "workflow", "pipeline", "install", "setup", "cycle"])
+        || has_any(
+            &heading,
+            &["how to", "loop", "process", "procedure", "workflow", "pipeline", "install", "setup", "cycle"],
+        )
         || has_any(&lead_in, &["steps", "follow", "procedure", "in this order", "in order"]);
-    let advises = has_any(&heading, &["tips", "practice", "recommend", "rules", "guideline", "checklist", "objective", "goal"])
-        || has_any(&lead_in, &["able to", "learn", "you will", "tips", "practice", "recommend", "rules", "should", "ways", "options", "either", "include", "possible", "ability", "reasons", "things"]);
+    let advises = has_any(
+        &heading,
+        &["tips", "practice", "recommend", "rules", "guideline", "checklist", "objective", "goal"],
+    ) || has_any(
+        &lead_in,
+        &[
+            "able to",
+            "learn",
+            "you will",
+            "tips",
+            "practice",
+            "recommend",
+            "rules",
+            "should",
+            "ways",
+            "options",
+            "either",
+            "include",
+            "possible",
+            "ability",
+            "reasons",
+            "things",
+        ],
+    );
     promises && !advises
 }

@@ -26,7 +26,10 @@ pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
         let rows = rows(passage, table.block);
         let [header, rows @ ..] = rows.as_slice() else { continue };
         let columns = header.cells.len();
-        if !(2..=6).contains(&columns) || rows.len() < 2 || header.cells[1..].iter().any(|cell| cell.is_empty()) {
+        if !(2..=6).contains(&columns)
+            || rows.len() < 2
+            || header.cells[1..].iter().any(|cell| cell.is_empty())
+        {
             continue;
         }
         let keys: Vec<&str> = rows.iter().filter_map(|row| row.cells.first().copied()).collect();
@@ -42,9 +45,11 @@ pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
             // Different columns for different rows.
             let order = (0..columns - 1).map(|number| 1 + (place + number) % (columns - 1));
             let by_cell = (made + passage.place) % 2 == 1;
-            let row_wanted = by_cell.then(|| order.clone().find_map(|column| row_of(passage, header, rows, row, column)));
-            let usable =
-                row_wanted.flatten().or_else(|| order.clone().find_map(|column| cell_of(passage, header, row, column)));
+            let row_wanted =
+                by_cell.then(|| order.clone().find_map(|column| row_of(passage, header, rows, row, column)));
+            let usable = row_wanted
+                .flatten()
+                .or_else(|| order.clone().find_map(|column| cell_of(passage, header, row, column)));
             if let Some(draft) = usable {
                 drafts.push(draft);
                 made += 1;
@@ -56,7 +61,9 @@ pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
 /// The rows from different parts of the table, the second one first.
 fn spread(count: usize) -> impl Iterator<Item = usize> {
     let first = count / 3;
-    (0..count).map(move |number| (first + number * 2) % count).chain((0..count).map(move |number| (first + number * 2 + 1) % count))
+    (0..count)
+        .map(move |number| (first + number * 2) % count)
+        .chain((0..count).map(move |number| (first + number * 2 + 1) % count))
 }
 
 /// The rows of a table without the line below the header.
@@ -107,17 +114,43 @@ fn is_telling(cell: &str) -> bool {
         && !cell.starts_with(['✅', '❌', '✔', '✓', '✗'])
         && (1..=LONGEST_CELL).contains(&length(cell))
         && cell.chars().any(char::is_alphanumeric)
-        && !has("yes no none n/a x true false any same required optional undefined null string boolean number int bool str \
-            object function array", &lower)
+        && !has(
+            "yes no none n/a x true false any same required optional undefined null string boolean number int bool str \
+            object function array",
+            &lower,
+        )
         && !cell.ends_with('?')
 }
 
 /// Columns whose cells lead elsewhere.
 fn leads_elsewhere(header: &str) -> bool {
     let lower = header.to_lowercase();
-    ["link", "start here", "see", "page", "chapter", "section", "docs", "read", "more", "reference", "url", "week", "type", "types"]
-        .iter()
-        .any(|word| lower.split(|c: char| !c.is_alphanumeric()).any(|part| part == *word || part.strip_suffix('s') == Some(word)) || lower == *word)
+    [
+        "link",
+        "start here",
+        "see",
+        "page",
+        "chapter",
+        "section",
+        "docs",
+        "read",
+        "more",
+        "reference",
+        "url",
+        "week",
+        "type",
+        "types",
+        "note",
+        "comment",
+        "remark",
+    ]
+    .iter()
+    .any(|word| {
+        lower
+            .split(|c: char| !c.is_alphanumeric())
+            .any(|part| part == *word || part.strip_suffix('s') == Some(word))
+            || lower == *word
+    })
 }
 
 /// Nouns that can follow "what is the".
@@ -137,19 +170,26 @@ fn is_noun(header: &str) -> bool {
 
 /// Headers of a first column whose cells are properties, so that the other columns are the subjects.
 fn names_properties(header: &str) -> bool {
-    header.is_empty() || has("property question feature aspect criterion attribute characteristic", &header.to_lowercase())
+    header.is_empty()
+        || has("property question feature aspect criterion attribute characteristic", &header.to_lowercase())
 }
 
 fn cell_of(passage: &Passage<'_>, header: &Row<'_>, row: &Row<'_>, column: usize) -> Option<Draft> {
     let (key, name, cell) = (row.cells[0], header.cells[column], row.cells[column]);
-    if !is_telling(cell) || leads_elsewhere(name) || !is_clean(name) || key == name || given_away(key, cell) > 0.4 {
+    if !is_telling(cell)
+        || leads_elsewhere(name)
+        || !is_clean(name)
+        || key == name
+        || given_away(key, cell) > 0.4
+    {
         return None;
     }
     let (place, columns) = (passage.place_name(), header.cells.len());
     let question = if names_properties(header.cells[0]) && columns > 2 {
         format!("In the table of {place}, what does the row “{key}” say about “{name}”?")
     } else if is_noun(name) {
-        let verb = if name.ends_with('s') && !name.ends_with("ss") && name != "Status" { "are" } else { "is" };
+        let verb =
+            if name.ends_with('s') && !name.ends_with("ss") && name != "Status" { "are" } else { "is" };
         format!("In the table of {place}, what {verb} the {} of {}?", lowered_header(name), quoted(key))
     } else {
         format!("In the table of {place}, what stands under “{name}” for {}?", quoted(key))
@@ -158,11 +198,24 @@ fn cell_of(passage: &Passage<'_>, header: &Row<'_>, row: &Row<'_>, column: usize
 }
 
 /// Asks for the row with a cell that no other row has.
-fn row_of(passage: &Passage<'_>, header: &Row<'_>, rows: &[Row<'_>], row: &Row<'_>, column: usize) -> Option<Draft> {
+fn row_of(
+    passage: &Passage<'_>,
+    header: &Row<'_>,
+    rows: &[Row<'_>],
+    row: &Row<'_>,
+    column: usize,
+) -> Option<Draft> {
     let (key, kind, name, cell) = (row.cells[0], header.cells[0], header.cells[column], row.cells[column]);
     let is_unique = rows.iter().filter(|other| other.cells.get(column) == Some(&cell)).count() == 1;
-    let is_kind = (1..=2).contains(&length(kind)) && !kind.ends_with('s') && !names_properties(kind) && is_clean(kind);
-    if !is_unique || !is_kind || !is_telling(cell) || length(cell) < 2 || leads_elsewhere(name) || !is_clean(name) {
+    let is_kind =
+        (1..=2).contains(&length(kind)) && !kind.ends_with('s') && !names_properties(kind) && is_clean(kind);
+    if !is_unique
+        || !is_kind
+        || !is_telling(cell)
+        || length(cell) < 2
+        || leads_elsewhere(name)
+        || !is_clean(name)
+    {
         return None;
     }
     if given_away(cell, key) > 0.0 {

@@ -31,7 +31,10 @@ fn a_definition_asks_for_its_meaning_or_its_term() {
         "# Pumps\n\nA pump is a machine that moves water. It is loud.\n\n## Parts\n\nAn impeller is a wheel with blades that throws water outwards.\n",
         &[
             ("What is a pump?", "a machine that moves water"),
-            ("Which term is missing? “A(n) ____ is a wheel with blades that throws water outwards.”", "impeller"),
+            (
+                "Which term is missing? “A(n) ____ is a wheel with blades that throws water outwards.”",
+                "impeller",
+            ),
         ],
     );
     check(
@@ -80,7 +83,8 @@ fn a_list_that_its_sentence_miscounts_is_left_out() {
 
 #[test]
 fn numbered_instructions_ask_for_the_next_step() {
-    let steps = "1. Close the valve.\n2. Drain the pump.\n3. Clean the filter. Use water.\n4. Open the valve.\n";
+    let steps =
+        "1. Close the valve.\n2. Drain the pump.\n3. Clean the filter. Use water.\n4. Open the valve.\n";
     check(
         &format!("# Pumps\n\n## Maintaining a pump\n\n{steps}"),
         &[("“Maintaining a pump”: which step comes right after “Drain the pump”?", "Clean the filter")],
@@ -105,7 +109,10 @@ fn a_table_asks_for_a_cell_and_for_a_row() {
     check(
         &format!("# Pumps\n\n## Which parts are there?\n\n{table}"),
         &[
-            ("In the table of “Which parts are there?”, which part has “Throws water outwards” under “Task”?", "Impeller"),
+            (
+                "In the table of “Which parts are there?”, which part has “Throws water outwards” under “Task”?",
+                "Impeller",
+            ),
             ("In the table of “Which parts are there?”, what is the task of “Motor”?", "Turns the wheel"),
         ],
     );
@@ -119,7 +126,10 @@ fn a_table_asks_for_a_cell_and_for_a_row() {
 fn a_command_is_asked_for_by_its_purpose() {
     check(
         "# Pumps\n\nTo list all pumps that are connected to the controller, run:\n\n```sh\npumpctl list --all\n```\n",
-        &[("Which command do you use to list all pumps that are connected to the controller?", "pumpctl list --all")],
+        &[(
+            "Which command do you use to list all pumps that are connected to the controller?",
+            "pumpctl list --all",
+        )],
     );
     // With a prompt, other lines are output; a program is not a command.
     check(
@@ -151,7 +161,10 @@ fn deeds_and_reasons_are_asked_for() {
 fn a_glossary_asks_for_each_entry() {
     check(
         "# Glossary\n\n- **Pump**: a machine that moves water. See [pumps](pumps.md).\n- **Valve**: a door for water.\n",
-        &[("What is meant by “Pump”?", "a machine that moves water"), ("Which term means “a door for water”?", "Valve")],
+        &[
+            ("What is meant by “Pump”?", "a machine that moves water"),
+            ("Which term means “a door for water”?", "Valve"),
+        ],
     );
 }
 
@@ -159,7 +172,10 @@ fn a_glossary_asks_for_each_entry() {
 fn quizzes_release_notes_and_other_languages_are_left_out() {
     check("# Pumps\n\n## Quiz\n\nA pump is a machine that moves water.\n", &[]);
     check("# Pumps\n\n## Changelog\n\nA pump is a machine that moves water.\n", &[]);
-    assert!(questions(&passages("releases/one.md", "# One\n\nA pump is a machine that moves water.\n")).is_empty());
+    assert!(
+        questions(&passages("releases/one.md", "# One\n\nA pump is a machine that moves water.\n"))
+            .is_empty()
+    );
     check(
         "# Pumpen\n\nEine Pumpe ist eine Maschine, die Wasser bewegt. Die Pumpe steht im Keller, weil dort das Wasser ist. \
          Jede Pumpe hat drei Teile:\n\n- Gehäuse\n- Laufrad\n- Motor\n",
@@ -172,17 +188,24 @@ fn hints_lead_to_the_answer_without_giving_it_away() {
     let hints = |markdown: &str| made(markdown)[0].hints.clone();
     assert_eq!(
         hints("# Pumps\n\n## Basics for beginners\n\nA pump is a machine that moves water with a wheel.\n"),
-        ["See the section “Basics for beginners” of “Pumps”. The answer has 8 words.", "It begins: “a machine …”"]
+        [
+            "See the section “Basics for beginners” of “Pumps”. The answer has 8 words.",
+            "It begins: “a machine …”"
+        ]
     );
     assert_eq!(
         hints("# Pumps\n\nEvery pump has two parts:\n\n- the body\n- the motor\n"),
-        ["See the page “Pumps”. The answer is a list of two.", "They start with these letters: t… b… · t… m…"]
+        [
+            "See the page “Pumps”. The answer is a list of two.",
+            "They start with these letters: t… b… · t… m…"
+        ]
     );
 }
 
 #[test]
 fn a_page_has_a_bounded_number_of_questions() {
-    let page: String = (0..60).map(|n| format!("## Part {n}\n\nA part{n} is a machine that moves water.\n\n")).collect();
+    let page: String =
+        (0..60).map(|n| format!("## Part {n}\n\nA part{n} is a machine that moves water.\n\n")).collect();
     assert_eq!(made(&format!("# Pumps\n\n{page}")).len(), MOST_PER_PAGE);
 }
 

@@ -44,7 +44,9 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
             }
             _ if is_inner(character) => {
                 let length = rest
-                    .find(|c: char| c.is_whitespace() || matches!(c, '`' | '(' | ')' | '"' | '“' | '”' | ',' | ';'))
+                    .find(|c: char| {
+                        c.is_whitespace() || matches!(c, '`' | '(' | ')' | '"' | '“' | '”' | ',' | ';')
+                    })
                     .unwrap_or(rest.len());
                 let word = rest[..length].trim_end_matches(|c: char| !is_inner(c));
                 if !word.is_empty() {
@@ -62,7 +64,10 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
 
 fn is_inner(character: char) -> bool {
     character.is_alphanumeric()
-        || matches!(character, '_' | '/' | '<' | '>' | '+' | '#' | '%' | '°' | '@' | '&' | '~' | '$' | '{' | '}' | '-')
+        || matches!(
+            character,
+            '_' | '/' | '<' | '>' | '+' | '#' | '%' | '°' | '@' | '&' | '~' | '$' | '{' | '}' | '-'
+        )
 }
 
 /// Whether a list of words, separated by spaces, contains a word.
@@ -110,14 +115,19 @@ pub(super) fn points_nowhere(text: &str) -> bool {
             let lower = key(word.text);
             let before = place.checked_sub(1).map(|before| key(words[before].text)).unwrap_or_default();
             match lower.as_str() {
-                "it" | "its" | "they" | "their" | "them" | "it's" | "he" | "she" | "his" | "itself" => place >= LATEST_NOUN,
+                "it" | "its" | "they" | "their" | "them" | "it's" | "he" | "she" | "his" | "itself" => {
+                    place >= LATEST_NOUN
+                }
                 "that" => {
-                    let after = words.get(place + 1).map(|after| after.text.to_lowercase()).unwrap_or_default();
+                    let after =
+                        words.get(place + 1).map(|after| after.text.to_lowercase()).unwrap_or_default();
                     let is_last = place + 2 >= words.len();
                     !has(BEFORE_THAT, &before) && !(is_last || is_base(&before) && !has(AFTER_THAT, &after))
                 }
                 "all" => words.get(place + 1).is_none_or(|after| number(after.text).is_none()),
-                "two" | "both" | "one" | "ones" => !(before == "the" && place + 1 < words.len() && place < LATEST_NOUN),
+                "two" | "both" | "one" | "ones" => {
+                    !(before == "the" && place + 1 < words.len() && place < LATEST_NOUN)
+                }
                 word => !has(POINTING, word),
             }
         })
@@ -138,7 +148,9 @@ pub(super) fn is_clean(text: &str) -> bool {
         && balanced('“', '”')
         && outside.matches('"').count().is_multiple_of(2)
         && !text.contains('\n')
-        && !["](", "{", "}", "<", ">", "://", "$", "\\", "**", "|", "</", "[^", "…", "...", "[]"].iter().any(|mark| outside.contains(mark))
+        && !["](", "{", "}", "<", ">", "://", "$", "\\", "**", "|", "</", "[^", "…", "...", "[]"]
+            .iter()
+            .any(|mark| outside.contains(mark))
 }
 
 /// The text without its final punctuation.
@@ -163,9 +175,14 @@ pub(super) fn lowered(text: &str, page: &str) -> String {
     let lower = format!("{}{}", initial.to_lowercase(), letters.as_str());
     let is_plain = letters.as_str().chars().all(|letter| letter.is_lowercase() || letter == '-');
     let is_article = has("a an the", &lower);
-    let has_capitals = found.iter().skip(1).any(|word| !word.is_aside && word.text.starts_with(char::is_uppercase));
-    let before_common = !has_capitals && found.get(1).is_some_and(|word| word.text.starts_with(char::is_lowercase));
-    let is_common = || (before_common && !is_name(page, first.text)) || (contains_word(page, &lower) && !is_name(page, first.text));
+    let has_capitals =
+        found.iter().skip(1).any(|word| !word.is_aside && word.text.starts_with(char::is_uppercase));
+    let before_common =
+        !has_capitals && found.get(1).is_some_and(|word| word.text.starts_with(char::is_lowercase));
+    let is_common = || {
+        (before_common && !is_name(page, first.text))
+            || (contains_word(page, &lower) && !is_name(page, first.text))
+    };
     if is_article || (is_plain && is_common()) {
         format!("{lower}{}", &text[first.text.len()..])
     } else {
@@ -178,7 +195,8 @@ fn is_name(page: &str, word: &str) -> bool {
     page.match_indices(word).any(|(at, _)| {
         let before = page[..at].strip_suffix(' ').and_then(|before| before.split_whitespace().next_back());
         let continues = before.is_some_and(|before| {
-            before.starts_with(char::is_lowercase) && before.ends_with(|c: char| c.is_alphanumeric() || c == ',')
+            before.starts_with(char::is_lowercase)
+                && before.ends_with(|c: char| c.is_alphanumeric() || c == ',')
         });
         continues && !page[at + word.len()..].starts_with(char::is_alphanumeric)
     })
@@ -188,14 +206,16 @@ fn is_name(page: &str, word: &str) -> bool {
 fn contains_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + word.len()..]);
-        before.ends_with([' ', '\n']) && !after.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '/' | '='))
+        before.ends_with([' ', '\n'])
+            && !after.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '/' | '='))
     })
 }
 
 /// Lowercases the first letter of a plural noun: "Test cases".
 pub(super) fn lowered_plural(text: &str) -> String {
     let found = words(text);
-    let is_plain = |word: &Word<'_>| word.text.chars().skip(1).all(|letter| letter.is_lowercase() || letter == '-');
+    let is_plain =
+        |word: &Word<'_>| word.text.chars().skip(1).all(|letter| letter.is_lowercase() || letter == '-');
     let is_common = found.first().is_some_and(is_plain)
         && found.get(1).is_none_or(|word| word.text.starts_with(char::is_lowercase));
     let mut letters = text.chars();

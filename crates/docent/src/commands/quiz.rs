@@ -86,8 +86,9 @@ async fn page_named(named: &str, filter: &Filter, book: &Retriever) -> Result<St
         [] => {
             let names = pages.iter().flat_map(|page| [page.document_id.as_str(), page.title.as_str()]);
             let near = nearest(named, names).map(|near| format!("did you mean {near}?"));
-            Err(Failure::usage(format!("there is no page `{named}`"))
-                .hint(near.unwrap_or_else(|| "`docent search` shows the pages that match some words".to_owned())))
+            Err(Failure::usage(format!("there is no page `{named}`")).hint(
+                near.unwrap_or_else(|| "`docent search` shows the pages that match some words".to_owned()),
+            ))
         }
         several => {
             let names: Vec<&str> = several.iter().take(5).map(|page| page.document_id.as_str()).collect();
@@ -135,7 +136,9 @@ impl<R: FnMut(&str) -> Result<Option<String>, Failure>> Asking<R> {
         ));
         let mut outcome = Outcome { asked: 0, missed: Vec::new(), learned: 0 };
         for (number, question) in questions.iter().enumerate() {
-            let Some(knew) = self.ask(&format!("{}/{count}", number + 1), question)? else { return Ok(outcome) };
+            let Some(knew) = self.ask(&format!("{}/{count}", number + 1), question)? else {
+                return Ok(outcome);
+            };
             outcome.asked += 1;
             if !knew {
                 outcome.missed.push(question);
@@ -178,7 +181,8 @@ impl<R: FnMut(&str) -> Result<Option<String>, Failure>> Asking<R> {
 impl Outcome<'_> {
     fn print(&self, output: &Output) -> Result<(), Failure> {
         let Self { asked, missed, learned } = self;
-        let again = if missed.is_empty() { String::new() } else { format!(", {learned} more on the second try") };
+        let again =
+            if missed.is_empty() { String::new() } else { format!(", {learned} more on the second try") };
         output.line(format!("\n{STRONG}You knew {} of {asked}{again}.{STRONG:#}", asked - missed.len()))?;
         let sections = self.sections();
         if !sections.is_empty() {
@@ -216,7 +220,9 @@ mod tests {
     fn missed_questions_come_back_once_and_their_sections_are_listed() {
         let mut page = Vec::new();
         for (number, text) in
-            ["A pump is a machine that moves water.", "`-q` turns off the lamp of the pump."].iter().enumerate()
+            ["A pump is a machine that moves water.", "`-q` turns off the lamp of the pump."]
+                .iter()
+                .enumerate()
         {
             let mut chunk = Chunk::new(Uuid::from_u128(number as u128), "pumps.md", *text);
             chunk.url = format!("https://book.example/pumps#{number}");

@@ -24,11 +24,21 @@ fn sources() -> String {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() { folders.push(path) } else { all.push_str(&std::fs::read_to_string(path).unwrap()) }
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                all.push_str(&std::fs::read_to_string(path).unwrap())
+            }
         }
     }
     // The targets of links are not part of the text.
-    let text: String = all.split("](").enumerate().map(|(part, text)| if part == 0 { text } else { text.split_once(')').map_or(text, |(_, rest)| rest) }).collect();
+    let text: String = all
+        .split("](")
+        .enumerate()
+        .map(
+            |(part, text)| if part == 0 { text } else { text.split_once(')').map_or(text, |(_, rest)| rest) },
+        )
+        .collect();
     letters(&text)
 }
 
@@ -53,10 +63,14 @@ fn the_sample_book_has_at_least_forty_questions_whose_answers_are_quoted() {
         let length = question["end"].as_u64().unwrap() - question["start"].as_u64().unwrap();
         assert_eq!(length, quote.len() as u64);
     }
-    let ids: std::collections::HashSet<&str> = questions.iter().map(|question| text(question, "id")).collect();
+    let ids: std::collections::HashSet<&str> =
+        questions.iter().map(|question| text(question, "id")).collect();
     assert_eq!(ids.len(), questions.len());
     for kind in ["definition", "term", "list", "item", "steps", "table", "does", "reason"] {
-        assert!(questions.iter().any(|question| text(question, "kind") == kind), "no question of kind {kind}");
+        assert!(
+            questions.iter().any(|question| text(question, "kind") == kind),
+            "no question of kind {kind}"
+        );
     }
 }
 
@@ -72,7 +86,12 @@ fn the_questions_about_the_sample_book_are_reviewed() {
             page = text(question, "document_id");
             let _ = writeln!(shown, "\n# {page}");
         }
-        let _ = writeln!(shown, "\n{}\n  {}", text(question, "question"), text(question, "answer").replace('\n', "\n  "));
+        let _ = writeln!(
+            shown,
+            "\n{}\n  {}",
+            text(question, "question"),
+            text(question, "answer").replace('\n', "\n  ")
+        );
     }
     insta::assert_snapshot!(shown);
 }
@@ -95,7 +114,8 @@ fn a_quiz_can_be_about_a_module_or_a_page() {
     let questions = quiz["questions"].as_array().unwrap();
     assert_eq!(questions.len(), 10);
     assert!(questions.iter().all(|question| question["module_name"] == "vla"));
-    let pages: std::collections::HashSet<&str> = questions.iter().map(|question| text(question, "document_id")).collect();
+    let pages: std::collections::HashSet<&str> =
+        questions.iter().map(|question| text(question, "document_id")).collect();
     assert!(pages.len() >= 4, "{pages:?}");
     for name in ["ros2/02-topics.md", "02-topics", "topics and quality of service"] {
         let quiz = docent.json(&["quiz", name]);

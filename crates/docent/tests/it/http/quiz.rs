@@ -30,8 +30,12 @@ fn a_page_has_questions_with_hints_answers_and_quotes() {
 fn questions_about_the_book_come_from_different_pages() {
     let site = Site::of(Docent::without_vectors());
     let (_, quiz) = site.get("/api/v1/quiz?module=simulation&limit=5");
-    let mut pages: Vec<&str> =
-        quiz["questions"].as_array().unwrap().iter().map(|question| question["document_id"].as_str().unwrap()).collect();
+    let mut pages: Vec<&str> = quiz["questions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|question| question["document_id"].as_str().unwrap())
+        .collect();
     pages.dedup();
     assert_eq!(pages.len(), 5, "{pages:?}");
     assert!(pages.iter().all(|page| page.starts_with("simulation/")));
