@@ -9,9 +9,10 @@ use std::ops::Range;
 use super::QuizKind;
 use super::finish::Draft;
 use super::passage::Passage;
+use super::verbs::{is_base, is_third_person};
 use super::wording::{
-    bare, given_away, has, is_clean, is_judgement, key, length, lowered_plural, points_nowhere, stands_alone,
-    without_article, words,
+    bare, given_away, has, is_clean, is_judgement, key, length, lowered_plural, number, points_nowhere,
+    stands_alone, without_article, words,
 };
 use crate::statement::StatementKind;
 
@@ -34,18 +35,65 @@ struct Definition<'a> {
 }
 
 pub(super) fn drafts(passage: &Passage<'_>, drafts: &mut Vec<Draft>) {
-    let mut spans = passage.sentences();
+    // Whether a label may name what follows it; the items of a counted list are asked for together.
+    let mut spans: Vec<(Range<usize>, bool)> =
+        passage.sentences().into_iter().map(|span| (span, true)).collect();
     for list in passage.introduced(StatementKind::List) {
-        spans.extend(passage.items(list.block).into_iter().map(|item| passage.first_sentence(item.span)));
+        let is_counted = words(list.lead_in).iter().any(|word| number(word.text).is_some());
+        let items = passage.items(list.block).into_iter();
+        spans.extend(items.map(|item| (passage.first_sentence(item.span), !is_counted)));
     }
-    for span in spans {
+    for (span, may_have_label) in spans {
         let text = passage.text(span.clone());
+        let asks_for_term = (passage.place + drafts.len()) % 2 == 1;
         if let Some(definition) = definition(text, passage) {
-            let asks_for_term = (passage.place + drafts.len()) % 2 == 1;
             let reverse = asks_for_term.then(|| term(&definition, text, span.clone())).flatten();
             drafts.extend(reverse.or_else(|| Some(forward(&definition, passage, span))));
+        } else if let Some((name, meaning)) = labeled(text).filter(|_| may_have_label) {
+            let reverse = asks_for_term && given_away(meaning, name) == 0.0;
+            let (kind, question, answer) = if reverse {
+                (QuizKind::Term, format!("In {}: which term means “{meaning}”?", passage.place_name()), name)
+            } else {
+                (QuizKind::Definition, format!("What is meant by “{name}”?"), meaning)
+            };
+            drafts.push(Draft { kind, question, answer: vec![answer.to_owned()], quote: span });
         }
     }
+}
+
+/// "Joint encoder: a sensor that …", in a list or at the beginning of a paragraph.
+fn labeled(text: &str) -> Option<(&str, &str)> {
+    const LABELS: &str = "note tip warning caution danger info important example question answer hint remark figure table listing \
+        solution problem goal purpose result summary step default definition task objective hook next finally first last";
+    const LATEST_DESCRIPTION: usize = 6;
+    let (name, meaning) = text.split_once(": ")?;
+    let meaning = bare(meaning);
+    let (names, found) = (words(name), words(meaning));
+    let word = |place: usize| found.get(place).map(|word| key(word.text)).unwrap_or_default();
+    let is_name = (1..=LONGEST_TERM).contains(&names.len())
+        && is_clean(name)
+        && names.iter().all(|word| word.text.starts_with(char::is_uppercase))
+        && !names.iter().any(|word| {
+            let word = key(word.text);
+            has(LABELS, &word)
+                || has(NO_SUBJECT, &word)
+                || is_third_person(&word)
+                || is_base(&word)
+                || number(&word).is_some()
+        });
+    // A noun that is described, and not a sentence: "a sensor that …", but not "The system learns …".
+    let described = found.iter().skip(2).take(LATEST_DESCRIPTION).position(|word| {
+        has("that which who of for built used designed containing in to with from by where", word.text)
+    });
+    let is_phrase = described
+        .is_some_and(|place| !found[1..place + 2].iter().any(|word| is_third_person(word.text)))
+        && !found.iter().any(|word| has("is are does do has have must should can was were will", word.text));
+    let is_definition = has("a an the any one", &word(0))
+        && !has(NO_DEFINITION, &word(1))
+        && found.len() > SHORTEST_DEFINITION
+        && is_phrase
+        && points_nowhere(meaning);
+    (is_name && is_definition).then_some((name, meaning))
 }
 
 fn forward(definition: &Definition<'_>, passage: &Passage<'_>, quote: Range<usize>) -> Draft {
@@ -234,7 +282,7 @@ fn is_activity(first: &str, names: &[String]) -> bool {
         && names.len() > 1
         && !names.iter().any(|name| has("a an the", name))
         && first.len() > 4
-        && super::verbs::is_base(first.trim_end_matches("ing"))
+        && is_base(first.trim_end_matches("ing"))
         || has("using successfully having being", first)
 }
 

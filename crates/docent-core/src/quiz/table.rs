@@ -122,35 +122,15 @@ fn is_telling(cell: &str) -> bool {
         && !cell.ends_with('?')
 }
 
-/// Columns whose cells lead elsewhere.
+/// Whether the cells of a column lead elsewhere, or say what nobody learns.
 fn leads_elsewhere(header: &str) -> bool {
+    const ELSEWHERE: &str =
+        "link see page chapter section docs read more reference url week type note comment remark";
     let lower = header.to_lowercase();
-    [
-        "link",
-        "start here",
-        "see",
-        "page",
-        "chapter",
-        "section",
-        "docs",
-        "read",
-        "more",
-        "reference",
-        "url",
-        "week",
-        "type",
-        "types",
-        "note",
-        "comment",
-        "remark",
-    ]
-    .iter()
-    .any(|word| {
-        lower
-            .split(|c: char| !c.is_alphanumeric())
-            .any(|part| part == *word || part.strip_suffix('s') == Some(word))
-            || lower == *word
-    })
+    let mut parts = lower.split(|c: char| !c.is_alphanumeric());
+    lower == "start here"
+        || parts
+            .any(|part| has(ELSEWHERE, part) || part.strip_suffix('s').is_some_and(|one| has(ELSEWHERE, one)))
 }
 
 /// Nouns that can follow "what is the".
