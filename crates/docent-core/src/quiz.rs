@@ -100,6 +100,16 @@ pub struct QuizQuestion {
     pub book_name: String,
 }
 
+impl QuizQuestion {
+    /// The quote for display: the cells of a table's row are separated by dots instead of bars.
+    pub fn readable_quote(&self) -> String {
+        match self.kind {
+            QuizKind::Table => self.quote.trim_matches(['|', ' ']).replace(" | ", " · "),
+            _ => self.quote.clone(),
+        }
+    }
+}
+
 /// Maximum number of questions about a page that is not a glossary.
 const MOST_PER_PAGE: usize = 12;
 

@@ -18,7 +18,7 @@ pub fn anki(questions: &[QuizQuestion], deck: &str) -> String {
         let quote = if question.quote.trim() == question.answer.trim() {
             String::new()
         } else {
-            format!("<blockquote>{}</blockquote>", html(&question.quote))
+            format!("<blockquote>{}</blockquote>", html(&question.readable_quote()))
         };
         let tag: String = question.module_name.split_whitespace().collect::<Vec<_>>().join("-");
         let tag: String = tag.chars().filter(|sign| !sign.is_control() && *sign != '"').collect();

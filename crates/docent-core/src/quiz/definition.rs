@@ -147,7 +147,7 @@ const NO_SUBJECT: &str = "and or but if when where while because which who whom 
     you i he she what how why with by from into at be been do does did can may will would should must each every all some \
     any many most no none not only its their our your his her everything something nothing anything one another other \
     such so also then now just in on for please whereas according often usually always sometimes typically never \
-    lot lots within still";
+    lot lots within still doesn't don't isn't aren't can't won't didn't not";
 
 /// Nouns and adjectives that say nothing without their sentence: "The reason is a bug."
 const NO_TERM: &str = "reason key goal result problem idea point answer difference purpose way trick rule first second third last \
@@ -163,7 +163,7 @@ const NO_DEFINITION: &str = "good great common bit lot little few nice important
     next main most example reason case must key problem mistake matter time question number bug shame pity big small huge \
     large long short simple simpler easy hard difficult sensible reasonable fine safe perfect popular typical variant \
     convenient handy further following fair more less different similar good-start recommended default right wrong \
-    frequent big-deal start pain topic new minimum maximum rough real very much way-to-go result term prerequisite step second third fourth fifth";
+    frequent big-deal start pain topic new minimum maximum rough real very much way-to-go name result term prerequisite step second third fourth fifth";
 
 /// Words that a definition with "is" begins with.
 const DEFINING: &str = "a an the one any";
@@ -262,7 +262,7 @@ fn is_term(subject: &str, passage: &Passage<'_>) -> bool {
     let is_name = !names.is_empty()
         && names.len() <= LONGEST_TERM
         && is_clean(subject)
-        && !found.iter().any(|word| !word.is_code() && has(NO_SUBJECT, &word.text.to_lowercase()))
+        && !found.iter().any(|word| !word.is_code() && has(NO_SUBJECT, &key(word.text)))
         && !names.iter().any(|name| has(NO_TERM, name) && (names.len() == 1 || article == "the"))
         && !(article.is_empty()
             && names.first().is_some_and(|name| has(NO_TERM, name) || is_activity(name, &names)))

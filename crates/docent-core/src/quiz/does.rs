@@ -27,6 +27,9 @@ const ALSO_NOUNS: &str = "types maps points tests releases requests changes bloc
     locks patches prints searches streams switches triggers walks moves matches captures covers uses answers controls \
     files holds parts views plots processes programs projects reads samples sources stages steps tags tasks";
 
+/// Names in examples.
+const PLACEHOLDERS: &str = "`foo` `bar` `baz` `foo()` `bar()` `main` `main()`";
+
 /// After a plural: "requests have no body".
 const FINITE: &str = "is are was were can could may might will would should must have has had do does pose inherit allow often only";
 
@@ -81,7 +84,7 @@ fn subject_and_deed<'a>(text: &'a str, passage: &Passage<'_>) -> Option<(&'a str
     let is_subject = length(term) <= LONGEST_SUBJECT + 2
         && before.len() <= LONGEST_SUBJECT + 1
         && !subject.contains([',', ':', ';', '–', '—'])
-        && (!is_code || subject.len() > 3)
+        && (!is_code || subject.len() > 3 && !has(PLACEHOLDERS, subject))
         && !before.iter().any(|word| !word.is_code() && has(NO_SUBJECT, &word.text.to_lowercase()));
     let next = found.get(verb_at + 1).map(|word| key(word.text)).unwrap_or_default();
     let is_noun = has(FINITE, &next)

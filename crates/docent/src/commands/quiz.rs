@@ -104,7 +104,7 @@ fn solve(question: &QuizQuestion, output: &Output) -> Result<(), Failure> {
         output.line(format!("   {GOOD}{line}{GOOD:#}"))?;
     }
     if question.quote != question.answer {
-        for line in question.quote.lines().filter(|line| !line.trim().is_empty()) {
+        for line in question.readable_quote().lines().filter(|line| !line.trim().is_empty()) {
             output.line(format!("   {FAINT}> {line}{FAINT:#}"))?;
         }
     }

@@ -126,15 +126,7 @@ fn card(question: QuizQuestion) -> QuizCard {
     QuizCard {
         question_html: html::document(&question.question),
         answer_html: html::document(&answer),
-        quote_html: html::document(&readable(&question)),
+        quote_html: html::document(&question.readable_quote()),
         question,
-    }
-}
-
-/// The quote as it is shown: the cells of a row without bars.
-fn readable(question: &QuizQuestion) -> String {
-    match question.kind {
-        QuizKind::Table => question.quote.trim_matches(['|', ' ']).replace(" | ", " · "),
-        _ => question.quote.clone(),
     }
 }

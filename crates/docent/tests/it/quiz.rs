@@ -123,10 +123,16 @@ fn a_quiz_can_be_about_a_module_or_a_page() {
         assert!(questions.iter().all(|question| question["document_id"] == "ros2/02-topics.md"), "{name}");
         assert!(questions.len() > 3, "{name}");
     }
-    docent.fails(&["quiz", "01-nodez.md"], 2, "there is no page `01-nodez.md`");
-    docent.fails(&["quiz", "ros2/"], 2, "7 pages match `ros2/`");
-    docent.fails(&["quiz", "--module", "kitchen"], 2, "no module `kitchen`");
-    docent.fails(&["quiz", "--limit", "0"], 2, "must be between 1 and 1000");
+    for (arguments, message) in [
+        (["quiz", "Nodez"], "error: there is no page `Nodez`\nhint: did you mean Nodes?"),
+        (["quiz", "ros2/"], "error: 7 pages match `ros2/`\nhint: name one of them: ros2/00-overview.md, "),
+        (["quiz", "--module=kitchen"], "error: there is no module `kitchen` in this book"),
+        (["quiz", "--limit=0"], "must be between 1 and 1000"),
+    ] {
+        let run = docent.run(&arguments);
+        assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{arguments:?}");
+        assert!(run.stderr.contains(message), "{}", run.stderr);
+    }
 }
 
 #[test]
