@@ -119,11 +119,17 @@ const MOST_PER_GLOSSARY: usize = 40;
 /// Maximum number of questions about a passage of body text.
 const MOST_PER_PASSAGE: usize = 3;
 
+/// Maximum number of passages of a page that are looked at; of longer pages, every second or third one.
+const MOST_PASSAGES: usize = 200;
+
+/// Length of the text that tells the language of a page and how it spells names, in bytes.
+const SAMPLE: usize = 50_000;
+
 /// The questions about a page, in reading order. The passages are those of one page, in order; a page that is not in
 /// English has no questions.
 pub fn questions<C: Borrow<Chunk>>(page: &[C]) -> Vec<QuizQuestion> {
     let chunks: Vec<&Chunk> = page.iter().map(Borrow::borrow).collect();
-    let text = chunks.iter().map(|chunk| chunk.content.as_str()).collect::<Vec<_>>().join("\n");
+    let text = beginning(&chunks);
     if Language::default().differs_from(&text) {
         return Vec::new();
     }
@@ -132,7 +138,8 @@ pub fn questions<C: Borrow<Chunk>>(page: &[C]) -> Vec<QuizQuestion> {
     }
     let is_glossary = chunks.iter().any(|chunk| chunk.section_kind == SectionKind::Glossary);
     let mut found: Vec<QuizQuestion> = Vec::new();
-    for (place, chunk) in chunks.iter().enumerate() {
+    let step = chunks.len().div_ceil(MOST_PASSAGES).max(1);
+    for (place, chunk) in chunks.iter().enumerate().step_by(step) {
         let most = match chunk.section_kind {
             SectionKind::Body => MOST_PER_PASSAGE,
             SectionKind::Glossary => MOST_PER_GLOSSARY,
@@ -159,6 +166,19 @@ pub fn questions<C: Borrow<Chunk>>(page: &[C]) -> Vec<QuizQuestion> {
         found.extend(made);
     }
     pick::best(found, if is_glossary { MOST_PER_GLOSSARY } else { MOST_PER_PAGE })
+}
+
+/// The text of a page, as far as it is needed as a sample.
+fn beginning(chunks: &[&Chunk]) -> String {
+    let mut text = String::new();
+    for chunk in chunks {
+        if text.len() > SAMPLE {
+            break;
+        }
+        text.push_str(&chunk.content);
+        text.push('\n');
+    }
+    text
 }
 
 /// Whether a page is about releases, judging by its path.

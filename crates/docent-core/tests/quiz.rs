@@ -1,4 +1,4 @@
-//! The questions about the sample book, and about any folder of pages.
+//! Prints the questions about a folder of pages. Whether they are good is for people to judge.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -30,12 +30,14 @@ fn pages(folder: &Path, layout: Layout) -> Vec<Vec<Chunk>> {
     parsed.collect()
 }
 
-/// `DOCENT_QUIZ_FOLDER=… cargo test -p docent-core --test quiz -- --ignored --nocapture`
+/// `DOCENT_TEST_QUIZ_FOLDER=… cargo test -p docent-core --test quiz -- --ignored --nocapture`
 #[test]
 #[ignore = "prints the questions about a folder of pages, for reading them"]
 fn print_questions() {
-    let folder = std::env::var("DOCENT_QUIZ_FOLDER").unwrap();
-    let layout = match std::env::var("DOCENT_QUIZ_LAYOUT").as_deref() {
+    let Ok(folder) = std::env::var("DOCENT_TEST_QUIZ_FOLDER") else {
+        return println!("set DOCENT_TEST_QUIZ_FOLDER to a folder of pages");
+    };
+    let layout = match std::env::var("DOCENT_TEST_QUIZ_LAYOUT").as_deref() {
         Ok("mdbook") => Layout::MdBook,
         Ok("sphinx") => Layout::Sphinx,
         _ => Layout::Docusaurus,
