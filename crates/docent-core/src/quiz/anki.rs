@@ -60,7 +60,7 @@ fn html(text: &str) -> String {
 /// Marks what is between two backticks as code.
 fn with_code(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
-    if parts.len() % 2 == 0 {
+    if parts.len().is_multiple_of(2) {
         return line.to_owned();
     }
     let marked = parts.iter().enumerate().map(|(number, part)| {

@@ -259,16 +259,20 @@ fn is_term(subject: &str, passage: &Passage<'_>) -> bool {
     let article = subject[..subject.len() - term.len()].trim().to_lowercase();
     let names: Vec<String> =
         words(term).iter().filter(|word| !word.is_aside).map(|word| word.text.to_lowercase()).collect();
-    let is_name = !names.is_empty()
-        && names.len() <= LONGEST_TERM
+    let article = article.as_str();
+    let is_vague = |name: &String| has(NO_TERM, name) && (names.len() == 1 || article == "the");
+    let is_bare_activity = article.is_empty()
+        && names.first().is_some_and(|name| has(NO_TERM, name) || is_activity(name, &names));
+    let is_generic = article == "the" && names.len() == 1 && has(GENERIC, &names[0]);
+    let has_word = found.iter().any(|word| word.is_code())
+        || term.chars().filter(|sign| sign.is_alphanumeric()).count() > 1;
+    let is_name = (1..=LONGEST_TERM).contains(&names.len())
+        && has_word
         && is_clean(subject)
         && !found.iter().any(|word| !word.is_code() && has(NO_SUBJECT, &key(word.text)))
-        && !names.iter().any(|name| has(NO_TERM, name) && (names.len() == 1 || article == "the"))
-        && !(article.is_empty()
-            && names.first().is_some_and(|name| has(NO_TERM, name) || is_activity(name, &names)))
-        && !(article == "the" && names.len() == 1 && has(GENERIC, &names[0]))
-        && (found.iter().any(|word| word.is_code())
-            || term.chars().filter(|sign| sign.is_alphanumeric()).count() > 1)
+        && !names.iter().any(is_vague)
+        && !is_bare_activity
+        && !is_generic
         && !names.last().is_some_and(|last| last.ends_with("ly"))
         && term.chars().any(char::is_alphabetic);
     // "The planner is …" may mean one certain planner.

@@ -45,11 +45,10 @@ fn beginning(answer: &[String]) -> String {
     match answer {
         [line] => {
             let found = words(line);
-            let (count, code) = (found.len(), line.contains('`'));
-            // A command, or a name in code, is one word.
-            if count <= SHORT {
-                format!("It starts with these letters: {}", first_letters(line))
-            } else if code && count <= SHORT + 2 {
+            let count = found.len();
+            // A name in code may have many parts.
+            let most = if line.contains('`') { SHORT + 2 } else { SHORT };
+            if count <= most {
                 format!("It starts with these letters: {}", first_letters(line))
             } else {
                 let shown = (count / 3).clamp(2, 8);

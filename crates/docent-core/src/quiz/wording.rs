@@ -122,7 +122,8 @@ pub(super) fn points_nowhere(text: &str) -> bool {
                     let after =
                         words.get(place + 1).map(|after| after.text.to_lowercase()).unwrap_or_default();
                     let is_last = place + 2 >= words.len();
-                    !has(BEFORE_THAT, &before) && !(is_last || is_base(&before) && !has(AFTER_THAT, &after))
+                    let begins_clause = !is_base(&before) || has(AFTER_THAT, &after);
+                    !has(BEFORE_THAT, &before) && !is_last && begins_clause
                 }
                 "all" => words.get(place + 1).is_none_or(|after| number(after.text).is_none()),
                 "two" | "both" | "one" | "ones" => {
