@@ -129,12 +129,12 @@ export async function* events(body) {
   }
 }
 
-async function request(method, path, body, options) {
+export async function request(method, path, body, options) {
   const response = await send(method, path, body, options);
   return response.status === 204 ? null : json(response);
 }
 
-async function send(method, path, body, { signal, sessionKey } = {}) {
+export async function send(method, path, body, { signal, sessionKey } = {}) {
   const headers = {};
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (key) headers.Authorization = `Bearer ${key}`;

@@ -18,6 +18,7 @@ export class ReadingPane {
   #title = element("h2", { id: "reading-title", class: "reading-title", tabindex: "-1" });
   #where = element("p", { class: "reading-where" });
   #headings = element("select", { id: "reading-headings", "aria-label": "On this page", "data-testid": "reading-headings", change: () => this.#goTo(this.#headings.value) });
+  #quiz = iconButton("check", "", { class: "plain", "data-testid": "reading-quiz", click: () => this.#startQuiz() }, "Quiz me on this page");
   #outside = element("span", {});
   #body = element("div", { class: "reading-body book-page", role: "document", tabindex: "0", "aria-labelledby": "reading-title", "data-testid": "reading-body" });
   #neighbors = element("nav", { class: "reading-neighbors", "aria-label": "Pages before and after" });
@@ -48,7 +49,7 @@ export class ReadingPane {
         this.#outside,
         iconButton("close", "Close the book", { class: "quiet", "data-testid": "reading-close", click: () => this.close() }),
       ),
-      element("div", { class: "reading-tools" }, this.#headings),
+      element("div", { class: "reading-tools" }, this.#headings, this.#quiz),
       this.#body,
       this.#neighbors,
       this.#askSelection,
@@ -110,11 +111,18 @@ export class ReadingPane {
     const { sections } = page;
     const indent = (level) => "\u00a0".repeat(3 * Math.max(0, level - 2));
     this.#headings.replaceChildren(element("option", { value: "" }, "Top of the page"), ...sections.map(({ heading, level }, number) => element("option", { value: String(number) }, indent(level) + heading)));
-    this.#headings.parentElement.hidden = sections.length < 2;
+    this.#headings.hidden = sections.length < 2;
+    this.#quiz.hidden = !page.document_id;
     this.#body.replaceChildren(...rendered(page.html));
     finishBlocks(this.#body);
     const step = (neighbor, side, label) => neighbor && element("button", { type: "button", class: `plain ${side}`, "data-testid": `reading-${side}`, click: () => this.open({ document: neighbor.document_id }) }, element("small", {}, label), element("span", {}, neighbor.title));
     this.#neighbors.replaceChildren(...[step(page.previous, "previous", "Previous"), step(page.next, "next", "Next")].filter(Boolean));
+  }
+
+  async #startQuiz() {
+    // Loaded when it is needed for the first time.
+    const { startQuiz } = await import("./quiz.js");
+    await startQuiz(this.#page, { open: (place) => this.open(place) });
   }
 
   #goTo(number) {

@@ -61,6 +61,7 @@ pub mod read;
 pub mod reader;
 pub mod search_response;
 pub mod suggest;
+pub mod quiz;
 pub mod typeahead;
 pub mod agent;
 pub mod prompt;

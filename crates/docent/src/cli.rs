@@ -73,6 +73,8 @@ pub enum Command {
     Ask(Ask),
     /// Ask questions in an interactive chat
     Chat(Chat),
+    /// Ask yourself questions about the book, or write them as flashcards
+    Quiz(Quiz),
     /// List, show, export, reset, delete or copy conversations
     #[command(subcommand)]
     Sessions(Sessions),
@@ -237,6 +239,30 @@ pub struct Chat {
     /// Which part of the index to use.
     #[command(flatten)]
     pub part: Part,
+}
+
+/// `docent quiz`
+#[derive(Debug, Args)]
+pub struct Quiz {
+    /// Page to ask about: its ID, address or title, or a part of one [default: the whole book]
+    #[arg(value_name = "PAGE")]
+    pub page: Option<String>,
+    /// Which part of the index to use.
+    #[command(flatten)]
+    pub part: Part,
+    /// Maximum number of questions, 1 to 1000 [default: all about a page, 20 about the book]
+    #[arg(long, short, value_name = "N", value_parser = parse_questions)]
+    pub limit: Option<usize>,
+    /// Write flashcards for Anki to this file [default limit: 1000]
+    #[arg(long, value_name = "FILE")]
+    pub anki: Option<PathBuf>,
+}
+
+/// A number of questions.
+fn parse_questions(text: &str) -> Result<usize, String> {
+    let most = docent_core::quiz::MOST_QUESTIONS;
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("must be between 1 and {most}"))
 }
 
 /// `docent sessions`

@@ -97,6 +97,7 @@ async fn command(
         Command::Search(arguments) => commands::search::run(&settings, arguments, output).await,
         Command::Ask(arguments) => commands::ask::run(&settings, arguments, output).await,
         Command::Chat(arguments) => commands::chat::run(&settings, arguments, output).await,
+        Command::Quiz(arguments) => commands::quiz::run(&settings, arguments, output).await,
         Command::Sessions(command) => commands::sessions::run(&settings, command, output).await,
         Command::Serve(arguments) => commands::serve::run(&settings, arguments, output).await,
         Command::Mcp => commands::mcp::run(&settings, output).await,

@@ -6,6 +6,7 @@ pub mod export;
 pub mod search;
 pub mod ask;
 pub mod chat;
+pub mod quiz;
 pub mod sessions;
 pub mod status;
 pub mod modules;

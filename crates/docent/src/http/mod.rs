@@ -20,6 +20,7 @@ mod openai;
 mod owner;
 mod pages;
 mod pass;
+mod quiz;
 pub mod read;
 mod request;
 pub mod retention;
@@ -171,6 +172,7 @@ pub fn app(
         .routes(routes!(search::search))
         .routes(routes!(search::suggest))
         .routes(routes!(book_page::page))
+        .routes(routes!(quiz::quiz))
         .routes(routes!(sessions::create, sessions::list))
         .routes(routes!(sessions::show, sessions::rename, sessions::delete))
         .routes(routes!(sessions::reset))

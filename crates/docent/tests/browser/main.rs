@@ -33,6 +33,7 @@ mod looks;
 mod keyboard;
 mod searching;
 mod reading;
+mod quiz;
 mod hostile;
 mod widget;
 mod description;

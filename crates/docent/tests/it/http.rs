@@ -10,6 +10,7 @@ mod owners;
 #[cfg(unix)]
 mod postgres;
 mod proxy;
+mod quiz;
 mod suggest;
 mod turns;
 

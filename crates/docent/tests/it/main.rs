@@ -22,6 +22,7 @@ mod kills;
 mod search;
 mod ask;
 mod chat;
+mod quiz;
 mod hostile;
 mod http;
 mod model;

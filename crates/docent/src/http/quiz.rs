@@ -1,0 +1,132 @@
+//! Quiz questions about a page or a part of the book, also as flashcards for Anki: `GET /api/v1/quiz`.
+//!
+//! Invariant: every answer is quoted from the book. The HTML of questions, answers and quotes is sanitized.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use docent_core::agent::AskError;
+use docent_core::index::Filter;
+use docent_core::quiz::{self, MOST_QUESTIONS, QuizKind, QuizQuestion};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::access::Lookup;
+use super::error::{ApiError, Code, ErrorBody};
+use super::{Server, html};
+
+/// Number of questions about a part of the book, unless the request says otherwise.
+const QUESTIONS: usize = 20;
+
+/// Query parameters of a quiz.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Wanted {
+    /// `document_id` of a page; without it, the questions are from all over the book.
+    page: Option<String>,
+    /// Only pages of this book, if the index contains several.
+    book: Option<String>,
+    /// Only pages of this module.
+    module: Option<String>,
+    /// Maximum number of questions; by default all about a page, or 20 about the book.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// `json`, or `anki` for a file of flashcards.
+    format: Option<QuizFormat>,
+}
+
+/// Format of a quiz.
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum QuizFormat {
+    /// Questions as JSON.
+    #[default]
+    Json,
+    /// Tab-separated text that Anki imports.
+    Anki,
+}
+
+/// Quiz questions.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Quiz {
+    /// The questions; about a page in reading order, about the book the first of each page first.
+    questions: Vec<QuizCard>,
+    /// Version of the index.
+    index_version: String,
+}
+
+/// A quiz question with its HTML.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct QuizCard {
+    /// The question.
+    #[serde(flatten)]
+    question: QuizQuestion,
+    /// The question as HTML.
+    question_html: String,
+    /// The answer as HTML.
+    answer_html: String,
+    /// The quote as HTML.
+    quote_html: String,
+}
+
+/// Quiz questions
+///
+/// Made from definitions, lists, steps, tables, commands and reasons of the book, without a model. Each has two hints and
+/// the words of the book that answer it. Pages that are not in English have no questions.
+#[utoipa::path(get, path = "/api/v1/quiz", tag = "book", params(Wanted),
+    responses(
+        (status = 200, description = "The questions; none if the page has nothing to ask about", content(
+            (Quiz = "application/json"),
+            (String = "text/plain")
+        )),
+        (status = 400, body = ErrorBody, description = "Invalid parameter"),
+        (status = 401, body = ErrorBody, description = "Missing or invalid API key"),
+        (status = 404, body = ErrorBody, description = "There is no such page"),
+        (status = 429, body = ErrorBody, description = "Too many requests"),
+        (status = 503, body = ErrorBody, description = "The index is unavailable, or the server is overloaded")
+    ))]
+pub async fn quiz(
+    State(server): State<Arc<Server>>,
+    _: Lookup,
+    wanted: Result<Query<Wanted>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let Query(Wanted { page, book, module, limit, format }) = wanted?;
+    if let Some(limit) = limit.filter(|limit| !(1..=MOST_QUESTIONS).contains(limit)) {
+        let message = format!("limit must be between 1 and {MOST_QUESTIONS}, got {limit}");
+        return Err(ApiError::new(Code::Validation, message));
+    }
+    let filter = Filter { book, module };
+    let snapshot = server.book().await?;
+    let retriever = &snapshot.retriever;
+    retriever.check(&filter).await?.map_err(AskError::from)?;
+    let questions = match &page {
+        Some(page) => quiz::of_page(retriever, page, &filter, limit.unwrap_or(MOST_QUESTIONS))
+            .await?
+            .ok_or_else(|| ApiError::new(Code::NotFound, format!("There is no page {page} in the book")))?,
+        None => quiz::of_book(retriever, &filter, limit.unwrap_or(QUESTIONS)).await?,
+    };
+    if let Some(QuizFormat::Anki) = format {
+        let file = [
+            (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
+            (header::CONTENT_DISPOSITION, "attachment; filename=\"flashcards.txt\""),
+        ];
+        return Ok((file, quiz::anki(&questions, &server.title.now().await)).into_response());
+    }
+    let index_version = retriever.version().await?;
+    Ok(Json(Quiz { questions: questions.into_iter().map(card).collect(), index_version }).into_response())
+}
+
+fn card(question: QuizQuestion) -> QuizCard {
+    let is_command = question.kind == QuizKind::Command && !question.answer.contains('`');
+    let answer = if is_command { format!("`{}`", question.answer) } else { question.answer.clone() };
+    QuizCard {
+        question_html: html::document(&question.question),
+        answer_html: html::document(&answer),
+        quote_html: html::document(&question.readable_quote()),
+        question,
+    }
+}
