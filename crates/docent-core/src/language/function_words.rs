@@ -12,8 +12,9 @@ pub struct FunctionWords {
     pub connectives: &'static [&'static str],
     /// Words of questions that do not name a subject.
     pub asking: &'static [&'static str],
-    /// Words that negate, and endings of negated words.
+    /// Words that negate.
     pub negations: &'static [&'static str],
+    /// Endings of negated words.
     pub negated_endings: &'static [&'static str],
     /// Whether two negations are one ("no hay nada"), instead of none.
     pub repeats_negation: bool,
