@@ -53,8 +53,7 @@ use writer::{Writer, Written};
 pub use event::{Listener, State, TurnEvent};
 pub use selection::Selection;
 pub use settings::{RetrievalMode, Rewrite, Settings, Verify};
-pub use transcript::UNSUPPORTED_MARK;
-pub use transcript::{Mark, Transcript};
+pub use transcript::{Mark, Transcript, UNSUPPORTED_MARK};
 
 /// The value of `model_used` for answers written without a model.
 pub const EXTRACTIVE: &str = "extractive";

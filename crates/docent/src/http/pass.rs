@@ -31,10 +31,10 @@ pub async fn give(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let mut response = StatusCode::NO_CONTENT.into_response();
-    if let Some(key) = server.access.key_shown(&headers) {
-        if let Ok(cookie) = HeaderValue::from_str(&read_cookie::new(key, &server.settings)) {
-            response.headers_mut().insert(header::SET_COOKIE, cookie);
-        }
+    if let Some(key) = server.access.key_shown(&headers)
+        && let Ok(cookie) = HeaderValue::from_str(&read_cookie::new(key, &server.settings))
+    {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     Ok(response)
 }
