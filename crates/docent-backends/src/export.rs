@@ -7,7 +7,8 @@ use docent_core::index::IndexError;
 use serde::Serialize;
 
 use crate::index::target::IndexTarget;
-use crate::ingest::{IngestError, Progress, lock};
+use crate::ingest::{IngestError, lock};
+use crate::progress::Progress;
 
 /// What an export did.
 #[derive(Debug, Clone, Serialize)]

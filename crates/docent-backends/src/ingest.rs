@@ -5,41 +5,42 @@
 //!
 //! Invariant: the old generation stays in use until the new one is published.
 
+mod book;
 mod changes;
+mod embedding;
 mod journal;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use docent_core::chunk::{Chunk, chunk};
-use docent_core::embed::{EmbedError, Embedder, EmbedderId, Purpose};
+use docent_core::embed::{EmbedError, Embedder, EmbedderId};
 use docent_core::index::IndexError;
 use docent_core::language::Language;
 use docent_parse::document::{Document, Warning};
 use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
-use tokio_util::sync::CancellationToken;
 
 use crate::failpoint;
-use crate::index::contents::{BookContents, Key, Labels, PageRecord, SourceRecord, key};
+use crate::index::contents::{BookContents, PageRecord, SourceRecord};
 use crate::index::target::{IndexTarget, Published};
+use crate::progress::Progress;
 use crate::source::site::{self, SiteReport};
-use crate::source::{self, Reading, SourceError};
+use crate::source::{Reading, SourceError};
+use book::{Volume, language_sample, read_book};
 pub use changes::{Change, Changes, PageChange, page_record};
-use journal::Journal;
+use embedding::{Embedded, Embedding};
+use journal::journal_path;
 
 /// Estimated characters per token when no embedder can count them.
 const CHARACTERS_PER_TOKEN: usize = 4;
 
 /// Maximum tokens per chunk when no embedder sets a limit.
 const TOKENS_WITHOUT_EMBEDDER: usize = 256;
-
-/// Bytes of text used to detect the book's language.
-const LANGUAGE_SAMPLE: usize = 40_000;
 
 /// What to ingest.
 #[derive(Debug, Clone)]
@@ -60,22 +61,6 @@ impl Plan {
     pub fn new(sources: Vec<SourceRecord>) -> Self {
         Self { sources, language: None, limits: site::Limits::default(), reading: Reading::default() }
     }
-}
-
-/// Receives the progress of an ingest.
-pub trait Progress: Send + Sync {
-    /// A step of the flow begins.
-    fn step(&self, name: &str);
-    /// The step has processed `done` of `total` passages.
-    fn passages(&self, done: usize, total: usize);
-    /// `done` of the `known` pages of a site were read; more may be discovered.
-    fn pages(&self, _done: usize, _known: usize) {}
-}
-
-/// Ignores the progress.
-impl Progress for () {
-    fn step(&self, _: &str) {}
-    fn passages(&self, _: usize, _: usize) {}
 }
 
 /// What an ingest did.
@@ -110,7 +95,7 @@ pub struct Report {
     /// The detected kind of each source.
     pub kinds: Vec<String>,
     /// Number of files that are not pages, by extension.
-    pub other_files: std::collections::BTreeMap<String, usize>,
+    pub other_files: BTreeMap<String, usize>,
     /// One report per crawled site.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<SiteReport>,
@@ -118,6 +103,35 @@ pub struct Report {
     pub warnings: Vec<Warning>,
     /// How long each step took.
     pub steps: Vec<StepTime>,
+}
+
+impl Report {
+    /// The report if nothing were published: compares the pages with those of the published generation.
+    fn unchanged(published: Option<&Published>, pages: &[PageRecord], chunks: usize) -> Self {
+        let before = published.map(|published| published.pages.as_slice()).unwrap_or_default();
+        Self {
+            generation: published.map(|published| published.name.clone()).unwrap_or_default(),
+            published: false,
+            pages: changes::pages(before, pages),
+            sections: changes::sections(before, pages),
+            changed: match published {
+                Some(_) => changes::changed_pages(before, pages),
+                None => Vec::new(),
+            },
+            chunks,
+            embedded: 0,
+            embedded_tokens: 0,
+            reused: chunks,
+            resumed: 0,
+            language: Language::default(),
+            embedder: String::new(),
+            kinds: Vec::new(),
+            other_files: BTreeMap::new(),
+            sites: Vec::new(),
+            warnings: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
 }
 
 /// How long a step took.
@@ -244,48 +258,31 @@ async fn run(
 
     let id = embedder.map_or_else(EmbedderId::none, |embedder| embedder.id().clone());
     let published = target.published().await?;
-    let before = published.as_ref().map(|published| published.pages.as_slice()).unwrap_or_default();
     let mut report = Report {
-        generation: published.as_ref().map(|published| published.name.clone()).unwrap_or_default(),
-        published: false,
-        pages: changes::pages(before, &pages),
-        sections: changes::sections(before, &pages),
-        changed: match published {
-            Some(_) => changes::changed_pages(before, &pages),
-            None => Vec::new(),
-        },
-        chunks: chunks.len(),
-        embedded: 0,
-        embedded_tokens: 0,
-        reused: chunks.len(),
-        resumed: 0,
         language,
         embedder: id.to_string(),
         kinds: book.kinds,
         other_files: book.other_files,
         sites: book.sites,
         warnings: book.warnings,
-        steps: Vec::new(),
+        ..Report::unchanged(published.as_ref(), &pages, chunks.len())
     };
     if published.as_ref().is_some_and(|before| is_published(before, &pages, &id, language, &plan.sources)) {
         report.steps = steps.finish();
         return Ok(report);
     }
 
-    let vectors = match embedder {
-        Some(embedder) => {
-            steps.begin("embedding");
-            // Vectors of another embedder cannot be reused.
-            let known = match published {
-                Some(before) if before.embedder == id => target.vectors().await?,
-                _ => HashMap::new(),
-            };
-            Embedding { folder, embedder, progress, stop: &plan.reading.stop }
-                .run(&chunks, known, &mut report)
-                .await?
-        }
-        None => Embedded::default(),
-    };
+    let mut vectors = Embedded::default();
+    if let Some(embedder) = embedder {
+        steps.begin("embedding");
+        // Vectors of another embedder cannot be reused.
+        let known = match published {
+            Some(before) if before.embedder == id => target.vectors().await?,
+            _ => HashMap::new(),
+        };
+        let embedding = Embedding { folder, embedder, progress, stop: &plan.reading.stop };
+        vectors = embedding.run(&chunks, known, &mut report).await?;
+    }
 
     go_on()?;
     steps.begin("building");
@@ -323,90 +320,8 @@ pub(crate) fn lock(folder: &Path) -> Result<File, IngestError> {
     }
 }
 
-fn journal_path(folder: &Path) -> PathBuf {
-    folder.join("journal")
-}
-
 fn disk(what: &str, path: &Path, source: io::Error) -> IngestError {
     IndexError::Io { context: format!("{what} {}", path.display()), source }.into()
-}
-
-/// Everything read from the sources.
-#[derive(Default)]
-struct Book {
-    volumes: Vec<Volume>,
-    warnings: Vec<Warning>,
-    kinds: Vec<String>,
-    labels: Labels,
-    other_files: std::collections::BTreeMap<String, usize>,
-    sites: Vec<SiteReport>,
-}
-
-/// The pages of one source.
-struct Volume {
-    /// The name of the book; empty if it has none.
-    name: String,
-    documents: Vec<Document>,
-}
-
-async fn read_book(plan: &Plan, folder: &Path, progress: &dyn Progress) -> Result<Book, IngestError> {
-    let mut book = Book::default();
-    for source in &plan.sources {
-        let is_site = site::is_address(&source.location);
-        let mut read = match is_site {
-            true => site::read(source, &plan.limits, folder, progress).await?,
-            false => source::read(source, &plan.reading)?,
-        };
-        // An empty source would silently remove its book from the index.
-        if read.documents.is_empty() {
-            return Err(IngestError::NoPages(source.location.clone()));
-        }
-        let mut sections = read.documents.iter().flat_map(|document| &document.sections);
-        if sections.all(|section| section.blocks.is_empty()) {
-            return Err(IngestError::NoText(source.location.clone()));
-        }
-        // Ids of site pages are URLs and therefore unique. Other sources may both have an `index.md`, so
-        // their ids get a prefix.
-        let above = match &source.name {
-            _ if is_site => None,
-            Some(name) => Some(name.as_str()),
-            None => (plan.sources.len() > 1).then(|| source.location.trim_end_matches('/')),
-        };
-        if let Some(above) = above {
-            let ids = read.documents.iter_mut().map(|document| &mut document.id);
-            for id in ids.chain(read.warnings.iter_mut().map(|warning| &mut warning.path)) {
-                *id = format!("{above}/{id}");
-            }
-        }
-        let name = source.name.clone().unwrap_or_default();
-        book.labels.extend(read.labels.into_iter().map(|(module, label)| ((name.clone(), module), label)));
-        book.volumes.push(Volume { name, documents: read.documents });
-        book.warnings.extend(read.warnings);
-        book.kinds.push(read.kind);
-        book.sites.extend(read.site);
-        for (extension, count) in read.other_files {
-            *book.other_files.entry(extension).or_default() += count;
-        }
-    }
-    if let Err(error) = site::forget_others(folder, &plan.sources) {
-        tracing::warn!(%error, "cannot remove the cached pages of sites that are no longer sources");
-    }
-    Ok(book)
-}
-
-/// The first prose of the book, up to [`LANGUAGE_SAMPLE`] bytes.
-fn language_sample(volumes: &[Volume]) -> String {
-    let mut sample = String::new();
-    let documents = volumes.iter().flat_map(|volume| &volume.documents);
-    let blocks = documents.flat_map(|document| &document.sections).flat_map(|section| &section.blocks);
-    for block in blocks.filter(|block| !block.kind.is_atomic()) {
-        if sample.len() > LANGUAGE_SAMPLE {
-            break;
-        }
-        sample.push_str(&block.text);
-        sample.push('\n');
-    }
-    sample
 }
 
 /// Cuts pages into passages. Each page is dropped as soon as it is cut, to save memory: its passages contain
@@ -445,84 +360,6 @@ fn is_published(
         && published.embedder == *embedder
         && published.language == language
         && published.sources == sources
-}
-
-#[derive(Default)]
-struct Embedded {
-    keys: Vec<Key>,
-    rows: Vec<f32>,
-}
-
-/// The embedding step: reuse published vectors, resume from the journal, then embed the rest.
-struct Embedding<'a> {
-    folder: &'a Path,
-    embedder: &'a dyn Embedder,
-    progress: &'a dyn Progress,
-    stop: &'a CancellationToken,
-}
-
-impl Embedding<'_> {
-    async fn run(
-        &self,
-        chunks: &[Chunk],
-        mut known: HashMap<Key, Vec<f32>>,
-        report: &mut Report,
-    ) -> Result<Embedded, IngestError> {
-        let width = self.embedder.id().width;
-        let path = journal_path(self.folder);
-        let mut journal = Journal::open(&path, width).map_err(|error| disk("cannot open", &path, error))?;
-        let keys: Vec<Key> =
-            chunks.par_iter().map(|chunk| key(self.embedder.id(), &chunk.embedded_text())).collect();
-
-        if keys.iter().all(|key| !journal.vectors().contains_key(key)) {
-            // The journal is from another book or embedder, so nothing can resume from it.
-            journal.clear().map_err(|error| disk("cannot write", &path, error))?;
-        }
-        report.resumed =
-            keys.iter().filter(|key| !known.contains_key(key) && journal.vectors().contains_key(key)).count();
-        known.extend(journal.take_vectors());
-
-        let mut wanted: Vec<(Key, &Chunk)> = Vec::new();
-        let mut asked = std::collections::HashSet::new();
-        for (key, chunk) in keys.iter().zip(chunks) {
-            if !known.contains_key(key) && asked.insert(*key) {
-                wanted.push((*key, chunk));
-                report.embedded_tokens += chunk.token_count as usize;
-            }
-        }
-        report.embedded = wanted.len();
-        report.reused = chunks.len() - wanted.len();
-        let mut done = 0;
-        self.progress.passages(done, wanted.len());
-        for batch in wanted.chunks(self.embedder.batch_size().max(1)) {
-            if self.stop.is_cancelled() {
-                return Err(IngestError::Stopped);
-            }
-            let texts: Vec<String> = batch.iter().map(|(_, chunk)| chunk.embedded_text()).collect();
-            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            let vectors = self.embedder.embed(&texts, Purpose::Passage).await?;
-            if vectors.len() != batch.len() {
-                let (asked, got) = (batch.len(), vectors.len());
-                let message = format!("it returned {got} vectors for {asked} texts");
-                return Err(EmbedError::Unusable(message).into());
-            }
-            if let Some(odd) = vectors.iter().find(|vector| vector.len() != width) {
-                return Err(EmbedError::WrongWidth { expected: width, actual: odd.len() }.into());
-            }
-            let made: Vec<_> = batch.iter().map(|(key, _)| *key).zip(vectors).collect();
-            journal.append(&made).map_err(|error| disk("cannot write", &path, error))?;
-            known.extend(made);
-            done += batch.len();
-            self.progress.passages(done, wanted.len());
-        }
-        let mut rows = Vec::with_capacity(keys.len() * width);
-        for key in &keys {
-            // A missing row would shift all rows after it.
-            let missing = || EmbedError::Unusable("it did not return a vector for every text".to_owned());
-            rows.extend_from_slice(known.get(key).ok_or_else(missing)?);
-        }
-        Ok(Embedded { keys, rows })
-    }
 }
 
 #[cfg(test)]

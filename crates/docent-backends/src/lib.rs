@@ -41,6 +41,7 @@ pub mod embed;
 pub mod export;
 pub mod index;
 pub mod ingest;
+pub mod progress;
 pub mod generate;
 pub mod session;
 pub mod rerank;

@@ -53,8 +53,7 @@ use writer::{Writer, Written};
 pub use event::{Listener, State, TurnEvent};
 pub use selection::Selection;
 pub use settings::{RetrievalMode, Rewrite, Settings, Verify};
-pub use transcript::{Mark, Transcript};
-pub use writer::UNSUPPORTED_MARK;
+pub use transcript::{Mark, Transcript, UNSUPPORTED_MARK};
 
 /// The value of `model_used` for answers written without a model.
 pub const EXTRACTIVE: &str = "extractive";
@@ -377,23 +376,10 @@ impl PinnedAgent {
         {
             return self.completed(ask, &asked, answered, None, start).await;
         }
-        let mut rewritten = self.rewrite(&asked, &history, &ask.meter).await;
+        let rewritten = self.rewrite(&asked, &history, &ask.meter).await;
         listener(TurnEvent::State(State::Retrieving));
-        let about = |text: &str| match &ask.selection {
-            Some(selection) => asked.reworded(&selection.about(text)),
-            None => asked.reworded(text),
-        };
-        let mut searched = about(rewritten.text.as_deref().unwrap_or(asked.text()));
-        let (mut search, mut retrieved) = self.search(&searched).await?;
-        if rewritten.text.is_some() {
-            // Search for the original question too, in case the user has changed the subject.
-            let alone = about(asked.text());
-            let (key, found) = self.search(&alone).await?;
-            if stands_alone(&asked, &found, &retrieved, self.retriever.analyzer()) {
-                (searched, search, retrieved) = (alone, key, found);
-                rewritten.text = None;
-            }
-        }
+        let Found { searched, key: search, mut retrieved, rewritten_query } =
+            self.find(ask, &asked, rewritten.text).await?;
         let selected = match &ask.selection {
             Some(selection) => self.bring_forward(selection, asked.filter(), &mut retrieved).await,
             None => None,
@@ -401,7 +387,7 @@ impl PinnedAgent {
         if selected.is_some() {
             self.retriever.read_again(searched.text(), &mut retrieved);
         }
-        if rewritten.text.is_some() {
+        if rewritten_query.is_some() {
             self.keep_cited(&mut retrieved, &history, asked.filter()).await;
         }
         listener(TurnEvent::Sources(source_chunks(&retrieved.hits)));
@@ -432,10 +418,29 @@ impl PinnedAgent {
             response.scope = selected.scope(response, &answered.sources);
         }
         response.charge(rewritten.usage);
-        response.rewritten_query.clone_from(&rewritten.text);
+        response.rewritten_query.clone_from(&rewritten_query);
         response.metadata.generation_time_ms =
             milliseconds(self.parts.clock.now().saturating_sub(generating));
-        self.completed(ask, &asked, answered, rewritten.text, start).await
+        self.completed(ask, &asked, answered, rewritten_query, start).await
+    }
+
+    /// Searches for the question, or for the follow-up `rewritten` so that it stands alone.
+    async fn find(&self, ask: &Ask, asked: &Question, rewritten: Option<String>) -> Result<Found, AskError> {
+        let about = |text: &str| match &ask.selection {
+            Some(selection) => asked.reworded(&selection.about(text)),
+            None => asked.reworded(text),
+        };
+        let searched = about(rewritten.as_deref().unwrap_or(asked.text()));
+        let (key, retrieved) = self.search(&searched).await?;
+        if rewritten.is_some() {
+            // Search for the original question too, in case the user has changed the subject.
+            let searched = about(asked.text());
+            let (key, alone) = self.search(&searched).await?;
+            if stands_alone(asked, &alone, &retrieved, self.retriever.analyzer()) {
+                return Ok(Found { searched, key, retrieved: alone, rewritten_query: None });
+            }
+        }
+        Ok(Found { searched, key, retrieved, rewritten_query: rewritten })
     }
 
     /// Stores the turn and returns its response.
@@ -534,6 +539,17 @@ impl PinnedAgent {
         }
         writer.finish()
     }
+}
+
+/// The result of the search of a turn.
+struct Found {
+    /// What was searched for.
+    searched: Question,
+    /// Identifies the search in the cache of answers.
+    key: SearchKey,
+    retrieved: Retrieved,
+    /// The follow-up as it was rewritten; none if the question stands alone.
+    rewritten_query: Option<String>,
 }
 
 /// Whether a possible follow-up is a question of its own. If it refers back ("it", "that"), the book must

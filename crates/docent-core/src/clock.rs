@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use uuid::Uuid;
 
 /// Tells the time, sleeps, and creates ids.
@@ -21,4 +22,12 @@ pub trait Clock: Send + Sync {
 
     /// A new, unique id.
     fn new_id(&self) -> Uuid;
+}
+
+/// Waits for `work`, but no longer than `time`.
+pub async fn within<T>(clock: &dyn Clock, time: Duration, work: impl Future<Output = T>) -> Option<T> {
+    match select(Box::pin(work), clock.sleep(time)).await {
+        Either::Left((done, _)) => Some(done),
+        Either::Right(_) => None,
+    }
 }

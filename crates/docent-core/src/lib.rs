@@ -60,7 +60,6 @@ pub mod relevance;
 pub mod read;
 pub mod reader;
 pub mod search_response;
-pub mod suggest;
 pub mod quiz;
 pub mod typeahead;
 pub mod agent;

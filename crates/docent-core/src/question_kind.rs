@@ -39,104 +39,142 @@ impl QuestionKind {
         let starts = |words: &[&str]| words.iter().any(|word| lower.starts_with(word));
         let holds = |words: &[&str]| words.iter().any(|word| padded.contains(word));
         let asks = starts(ASKING) || lower.contains('?');
+        let is = |words: &Words| starts(words.first) || holds(words.anywhere);
         Self {
-            value: starts(&["when "])
-                || holds(&[
-                    "how many",
-                    "how much",
-                    "how long",
-                    "how fast",
-                    "how old",
-                    "how high",
-                    "how big",
-                    "how large",
-                    "how often",
-                    " default",
-                    "maximum",
-                    "minimum",
-                    " limit",
-                    "what year",
-                    "which version",
-                    "what version",
-                    "number of",
-                    " at what ",
-                    "what value",
-                    "what size",
-                    "which level",
-                ]),
-            why: starts(&["why"]) || holds(&[" why ", " why?", "what for", "reason", "how come"]),
-            comparison: holds(&[
-                " vs ",
-                " vs. ",
-                " versus ",
-                "difference",
-                " differ",
-                "compared",
-                " or ",
-                "instead of",
-                "better",
-                "distinguish",
-                "same as",
-                "the same",
-            ]),
-            how_to: starts(&["how do", "how to", "how can", "how should", "how would"])
-                || holds(&[
-                    "how do i",
-                    "how can i",
-                    "how to ",
-                    "command",
-                    "i want",
-                    "i need",
-                    "need to",
-                    "want to",
-                    "a way to",
-                    " make ",
-                    "set up",
-                    "install",
-                    "configure",
-                    "steps",
-                    " run ",
-                ]),
-            definition: starts(&["what is", "what are", "what's", "whats", "define", "explain", "what does"])
-                || holds(&[" mean", "what exactly", " is that", "definition", "= ?"]),
-            list: holds(&[
-                "which ",
-                "what kinds",
-                "what types",
-                " list ",
-                "what are the",
-                "types of",
-                "kinds of",
-                "name the",
-                "options",
-                "parts of",
-            ]),
-            trouble: holds(&[
-                "error",
-                "fail",
-                "cannot",
-                "can't",
-                " cant ",
-                "not work",
-                "doesn't",
-                "doesnt",
-                "wont ",
-                "won't",
-                "exception",
-                "warning",
-                "crash",
-                "wrong",
-                "stuck",
-                "missing",
-                "not found",
-                "panick",
-                "denied",
-                "invalid",
-            ]) || (!asks && is_message(&lower)),
+            value: is(&VALUE),
+            why: is(&WHY),
+            comparison: is(&COMPARISON),
+            how_to: is(&HOW_TO),
+            definition: is(&DEFINITION),
+            list: is(&LIST),
+            trouble: is(&TROUBLE) || (!asks && is_message(&lower)),
             keyword: !asks && lower.split_whitespace().count() <= KEYWORD_WORDS,
         }
     }
 }
+
+/// The words by which a kind is recognized.
+struct Words {
+    /// At the beginning of the question.
+    first: &'static [&'static str],
+    /// Anywhere in the question, which is between two spaces.
+    anywhere: &'static [&'static str],
+}
+
+const VALUE: Words = Words {
+    first: &["when "],
+    anywhere: &[
+        "how many",
+        "how much",
+        "how long",
+        "how fast",
+        "how old",
+        "how high",
+        "how big",
+        "how large",
+        "how often",
+        " default",
+        "maximum",
+        "minimum",
+        " limit",
+        "what year",
+        "which version",
+        "what version",
+        "number of",
+        " at what ",
+        "what value",
+        "what size",
+        "which level",
+    ],
+};
+
+const WHY: Words = Words { first: &["why"], anywhere: &[" why ", " why?", "what for", "reason", "how come"] };
+
+const COMPARISON: Words = Words {
+    first: &[],
+    anywhere: &[
+        " vs ",
+        " vs. ",
+        " versus ",
+        "difference",
+        " differ",
+        "compared",
+        " or ",
+        "instead of",
+        "better",
+        "distinguish",
+        "same as",
+        "the same",
+    ],
+};
+
+const HOW_TO: Words = Words {
+    first: &["how do", "how to", "how can", "how should", "how would"],
+    anywhere: &[
+        "how do i",
+        "how can i",
+        "how to ",
+        "command",
+        "i want",
+        "i need",
+        "need to",
+        "want to",
+        "a way to",
+        " make ",
+        "set up",
+        "install",
+        "configure",
+        "steps",
+        " run ",
+    ],
+};
+
+const DEFINITION: Words = Words {
+    first: &["what is", "what are", "what's", "whats", "define", "explain", "what does"],
+    anywhere: &[" mean", "what exactly", " is that", "definition", "= ?"],
+};
+
+const LIST: Words = Words {
+    first: &[],
+    anywhere: &[
+        "which ",
+        "what kinds",
+        "what types",
+        " list ",
+        "what are the",
+        "types of",
+        "kinds of",
+        "name the",
+        "options",
+        "parts of",
+    ],
+};
+
+const TROUBLE: Words = Words {
+    first: &[],
+    anywhere: &[
+        "error",
+        "fail",
+        "cannot",
+        "can't",
+        " cant ",
+        "not work",
+        "doesn't",
+        "doesnt",
+        "wont ",
+        "won't",
+        "exception",
+        "warning",
+        "crash",
+        "wrong",
+        "stuck",
+        "missing",
+        "not found",
+        "panick",
+        "denied",
+        "invalid",
+    ],
+};
 
 /// Whether a text is a message of a program, which begins with its name: "dpkg: trying to overwrite …".
 fn is_message(text: &str) -> bool {

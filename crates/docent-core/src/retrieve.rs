@@ -11,6 +11,7 @@
 
 mod close_reading;
 mod several;
+mod suggest;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -39,11 +40,11 @@ use crate::reader::Reader;
 use crate::relevance::{Calibration, Signals};
 use crate::rerank::{Placed, Reranker, Reranking, unplaced};
 use crate::sentence::sentences;
-use crate::suggest::Suggested;
 use crate::terms::Analyzer;
 use crate::typeahead::{PageMatch, Typeahead};
 pub use close_reading::PASSAGES_JUDGED;
 use close_reading::SURE;
+use suggest::Suggested;
 
 /// How likely it is that the book covers a question.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -71,6 +71,14 @@ impl SourceChunk {
             role: chunk.section_kind.role().to_owned(),
         }
     }
+
+    /// The name of its module, with its book if there are several.
+    pub fn part(&self) -> String {
+        match self.book_name.as_str() {
+            "" => self.module_name.clone(),
+            book => format!("{book}: {}", self.module_name),
+        }
+    }
 }
 
 fn chapter_id(document_id: &str) -> &str {

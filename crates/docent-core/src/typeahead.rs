@@ -110,6 +110,9 @@ type Place = (u32, u32);
 /// A typed word: the terms it stands for, with the quality of the match (0–1).
 type Meanings = HashMap<u32, f32>;
 
+/// A section that was found: its score, its number on the page, and what was found.
+type Scored = (f32, u32, Found);
+
 /// A section that may be shown.
 #[derive(Debug, Default)]
 struct Found {
@@ -286,11 +289,11 @@ impl Typeahead {
         limit: usize,
         analyzer: &Analyzer,
     ) -> Vec<PageMatch> {
-        let mut pages: BTreeMap<u32, Vec<(f32, u32, Found)>> = BTreeMap::new();
+        let mut pages: BTreeMap<u32, Vec<Scored>> = BTreeMap::new();
         for ((page, section), found) in found {
             pages.entry(page).or_default().push((found.score(), section, found));
         }
-        let mut pages: Vec<(f32, u32, Vec<(f32, u32, Found)>)> = pages
+        let mut pages: Vec<(f32, u32, Vec<Scored>)> = pages
             .into_iter()
             .map(|(page, mut sections)| {
                 sections.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -340,7 +343,7 @@ struct Marked<'a> {
 }
 
 impl Marked<'_> {
-    fn page(&self, page: &PageOutline, sections: Vec<(f32, u32, Found)>) -> PageMatch {
+    fn page(&self, page: &PageOutline, sections: Vec<Scored>) -> PageMatch {
         let sections = sections
             .into_iter()
             .filter_map(|(_, number, found)| {

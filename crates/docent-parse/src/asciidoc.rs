@@ -9,6 +9,7 @@
 mod attributes;
 mod block;
 mod inline;
+mod lines;
 mod list;
 mod preprocess;
 mod style;

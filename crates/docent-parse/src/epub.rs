@@ -13,7 +13,8 @@ use super::front_matter::FrontMatter;
 use super::html::parse_html;
 use super::{NO_TEXT, title_from_path};
 use crate::document::{Document, Warning};
-use crate::layout::{Site, encode_path, resolve};
+use crate::layout::{Site, encode_path};
+use crate::path::resolve;
 
 /// Maximum unpacked size of one file.
 const LARGEST_FILE: u64 = 32 << 20;
@@ -51,14 +52,7 @@ pub fn parse_epub(path: &str, bytes: &[u8], site: &Site) -> Epub {
 
 fn read(path: &str, bytes: &[u8], site: &Site, epub: &mut Epub) -> Result<(), String> {
     let mut files = Files::open(bytes)?;
-    let container =
-        files.text("META-INF/container.xml").ok_or("not an EPUB: it has no META-INF/container.xml")?;
-    let package_path = {
-        let container = xml(&container).map_err(|error| format!("not an EPUB: container.xml: {error}"))?;
-        let file = container.descendants().find(|node| is(node, "rootfile"));
-        let named = file.and_then(|node| node.attribute("full-path").map(str::to_owned));
-        named.ok_or("not an EPUB: container.xml does not name a package file")?
-    };
+    let package_path = package_path(&mut files)?;
     let text =
         files.text(&package_path).ok_or_else(|| format!("package file {package_path} cannot be read"))?;
     let package = Package::parse(&text, &package_path)?;
@@ -104,6 +98,16 @@ fn read(path: &str, bytes: &[u8], site: &Site, epub: &mut Epub) -> Result<(), St
     }
     epub.title = package.title;
     Ok(())
+}
+
+/// The path of the package file, which `container.xml` names.
+fn package_path(files: &mut Files<'_>) -> Result<String, String> {
+    let container =
+        files.text("META-INF/container.xml").ok_or("not an EPUB: it has no META-INF/container.xml")?;
+    let container = xml(&container).map_err(|error| format!("not an EPUB: container.xml: {error}"))?;
+    let file = container.descendants().find(|node| is(node, "rootfile"));
+    let named = file.and_then(|node| node.attribute("full-path").map(str::to_owned));
+    named.ok_or_else(|| "not an EPUB: container.xml does not name a package file".to_owned())
 }
 
 /// The files of the book, unpacked on demand.

@@ -4,8 +4,7 @@
 
 /// Inline code, with enough backticks around it.
 pub(super) fn code(text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let ticks = "`".repeat(longest + 1);
+    let ticks = "`".repeat(longest_run(text) + 1);
     let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
     format!("{ticks}{pad}{text}{pad}{ticks}")
 }
@@ -27,9 +26,13 @@ pub(super) fn push_code(line: &mut String, text: &str) {
 
 /// `code` in a fence with its language.
 pub(super) fn fenced(language: &str, code: &str) -> String {
-    let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
+    let fence = "`".repeat(longest_run(code).max(2) + 1);
     format!("{fence}{language}\n{code}\n{fence}")
+}
+
+/// The length of the longest run of backticks.
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
 /// Calls `visit` for every line of `source`, with whether the line is part of a code fence.

@@ -6,6 +6,7 @@
 //!
 //! Invariant: a heading's anchor is an id that exists on the page; anchors are never computed.
 
+mod admonition;
 mod code;
 mod depth;
 mod element;

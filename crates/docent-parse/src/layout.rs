@@ -8,6 +8,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::front_matter::FrontMatter;
 use crate::mdbook::Chapter;
+use crate::path::resolve;
 use crate::references::Titles;
 
 /// The site generator whose rules turn paths into URLs.
@@ -215,19 +216,6 @@ fn docusaurus_path(path: &str, front: &FrontMatter) -> String {
         return format!("{folder}/");
     }
     format!("/{}", resolve(&folder, front.id.as_deref().unwrap_or(without_number(stem))))
-}
-
-/// Resolves a path with `.` and `..` relative to a folder. It cannot leave the root.
-pub fn resolve(folder: &str, name: &str) -> String {
-    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    for part in name.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }
 
 /// Removes a number prefix: `02-setup` is published as `setup`. Dates and versions are kept.

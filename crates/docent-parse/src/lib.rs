@@ -66,6 +66,8 @@ pub mod links;
 pub mod front_matter;
 pub mod anchors;
 pub mod references;
+pub mod path;
+mod titles;
 mod admonition;
 mod attributes;
 mod d2l;

@@ -3,6 +3,8 @@
 //! Invariant: every word that the published page shows ends up in exactly one block, and code keeps its
 //! lines.
 
+mod names;
+
 use pulldown_cmark::{
     BlockQuoteKind, BrokenLink, CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag,
     TagEnd,
@@ -17,9 +19,10 @@ use super::maths::Maths;
 use super::mdx;
 use super::mkdocs;
 use super::myst;
-use super::references::{References, markdown_names};
+use super::references::References;
 use super::table::rendered;
 use crate::document::{BlockKind, Parsed, SectionBuilder};
+pub(super) use names::named;
 
 /// Which site generator publishes the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +68,7 @@ pub(super) fn parse_markdown_among(
         Flavor::MkDocs => mkdocs::to_markdown(&admonitions(body)),
         Flavor::VitePress => super::vitepress::to_markdown(body),
         Flavor::Plain | Flavor::Jupyter => {
-            references.know_own(markdown_names(body));
+            references.know_own(named(body));
             let body = super::learn::to_markdown(body, load, &mut walker.warnings);
             let body = super::hugo::to_markdown(&super::d2l::to_markdown(&body, &references));
             let body = if mkdocs::is_mkdocs(&body) { mkdocs::to_markdown(&body) } else { body };

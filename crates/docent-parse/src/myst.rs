@@ -252,38 +252,20 @@ fn directive(
         Kind::Hidden => out.push_str(&format!("{before}\n")),
         Kind::Rst => expand_rst(body, before, references, depth + 1, out),
         Kind::Note => {
-            let title = match opened.name {
-                "admonition" => format!("{}:", argument.trim_end_matches(':')),
-                "seealso" => "See also:".to_owned(),
-                name => label(name),
-            };
-            out.push_str(&format!("{before}\n{before}> **{title}**\n{before}>\n"));
+            out.push_str(&format!(
+                "{before}\n{before}> **{}**\n{before}>\n",
+                note_title(opened.name, &argument)
+            ));
             // The text after the name of a note is its first line.
             let first = if opened.name == "admonition" { "" } else { argument.as_str() };
             let lines: Vec<&str> = [first].into_iter().chain(body.iter().copied()).collect();
             expand(&lines, &format!("{before}> "), references, depth + 1, out);
             out.push_str(&format!("{before}\n"));
         }
-        Kind::Code => {
-            let option = |name: &str| {
-                options.iter().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'))
-            };
-            let title =
-                option(":caption").map(|title| format!(" title=\"{}\"", title.trim().replace('"', "'")));
-            let language = argument.split_whitespace().next().unwrap_or_default();
-            let fence = "`".repeat(opened.fence.len().max(3));
-            out.push_str(&format!("{before}\n{before}{fence}{language}{}\n", title.unwrap_or_default()));
-            let lines = body.iter().skip_while(|line| line.trim().is_empty());
-            lines.for_each(|line| out.push_str(&format!("{before}{line}\n")));
-            out.push_str(&format!("{before}{fence}\n"));
-        }
+        Kind::Code => code_block(opened, &argument, options, body, before, out),
         Kind::Math => {
-            out.push_str(&format!("{before}\n{before}$$\n"));
             let lines = [opened.argument].into_iter().chain(body.iter().copied());
-            lines
-                .filter(|line| !line.trim().is_empty())
-                .for_each(|line| out.push_str(&format!("{before}{line}\n")));
-            out.push_str(&format!("{before}$$\n{before}\n"));
+            math(lines.filter(|line| !line.trim().is_empty()), before, out);
         }
         Kind::Titled | Kind::Other => {
             // Without content, it only marks a place for references.
@@ -302,6 +284,39 @@ fn directive(
             inside(&lines, before, out);
         }
     }
+}
+
+fn note_title(name: &str, argument: &str) -> String {
+    match name {
+        "admonition" => format!("{}:", argument.trim_end_matches(':')),
+        "seealso" => "See also:".to_owned(),
+        name => label(name),
+    }
+}
+
+/// A block of code with the fence that opened it, its language and its caption.
+fn code_block(
+    opened: &Opening<'_>,
+    argument: &str,
+    options: &[&str],
+    body: &[&str],
+    before: &str,
+    out: &mut String,
+) {
+    let caption = options.iter().find_map(|line| line.trim().strip_prefix(":caption")?.strip_prefix(':'));
+    let title = caption.map(|title| format!(" title=\"{}\"", title.trim().replace('"', "'")));
+    let language = argument.split_whitespace().next().unwrap_or_default();
+    let fence = "`".repeat(opened.fence.len().max(3));
+    out.push_str(&format!("{before}\n{before}{fence}{language}{}\n", title.unwrap_or_default()));
+    let lines = body.iter().skip_while(|line| line.trim().is_empty());
+    lines.for_each(|line| out.push_str(&format!("{before}{line}\n")));
+    out.push_str(&format!("{before}{fence}\n"));
+}
+
+fn math<'a>(lines: impl Iterator<Item = &'a str>, before: &str, out: &mut String) {
+    out.push_str(&format!("{before}\n{before}$$\n"));
+    lines.for_each(|line| out.push_str(&format!("{before}{line}\n")));
+    out.push_str(&format!("{before}$$\n{before}\n"));
 }
 
 /// The options of a directive, one per line or between two `---` lines, and the rest of its body.

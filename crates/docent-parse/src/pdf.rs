@@ -222,6 +222,13 @@ fn by_size(pages: &[Vec<Line>]) -> (Headings, Option<String>) {
             headings.entry(number).or_default().push(heading);
         }
     }
+    let title = take_title(&mut headings);
+    (headings, title)
+}
+
+/// The heading that is the title: the only one of the largest, near the beginning. If there are several of the largest,
+/// they are chapters, and the title is unknown; then every heading moves one level down.
+fn take_title(headings: &mut Headings) -> Option<String> {
     let top: Vec<(usize, &Heading)> = headings
         .iter()
         .flat_map(|(page, own)| own.iter().map(move |heading| (*page, heading)))
@@ -232,12 +239,11 @@ fn by_size(pages: &[Vec<Line>]) -> (Headings, Option<String>) {
         _ => None,
     };
     if title.is_none() {
-        // If there are several of the largest, they are chapters, and the title is unknown.
         for heading in headings.values_mut().flatten() {
             heading.level = (heading.level + 1).min(6);
         }
     }
-    (headings, title)
+    title
 }
 
 /// Writes sections, each on one page.

@@ -4,8 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::{Format, front_matter};
-use crate::layout::resolve;
+use crate::path::resolve;
 
 /// The titles of the pages of a book and of the labels on them.
 #[derive(Debug, Clone, Default)]
@@ -17,32 +16,9 @@ pub struct Titles {
     labels: HashMap<String, String>,
 }
 
-/// The title and the labels of a file.
-#[derive(Debug, Default)]
-pub(super) struct Named {
-    pub(super) title: Option<String>,
-    /// Labels with the titles they belong to.
-    pub(super) labels: Vec<(String, String)>,
-}
-
 impl Titles {
-    /// Adds the titles of the file at `path`.
-    pub fn add(&mut self, path: &str, source: &str) {
-        let page = stem(path);
-        let named = match Format::of(path) {
-            #[cfg(feature = "rst")]
-            Some(Format::Rst) => super::rst::named(source),
-            #[cfg(feature = "rst")]
-            Some(Format::Text) if super::rst::is_rst(source) => super::rst::named(source),
-            #[cfg(feature = "asciidoc")]
-            Some(Format::AsciiDoc) => {
-                let mut named = super::asciidoc::named(source);
-                named.labels.iter_mut().for_each(|(id, _)| *id = format!("{page}#{id}"));
-                named
-            }
-            Some(Format::Markdown) => markdown_names(source),
-            _ => return,
-        };
+    /// Adds the titles of a page, given without its extension.
+    pub(super) fn insert(&mut self, page: &str, named: Named) {
         if let Some(title) = named.title {
             self.pages.insert(page.to_owned(), title);
         }
@@ -51,6 +27,14 @@ impl Titles {
             self.labels.entry(normalized(&label)).or_insert(title);
         }
     }
+}
+
+/// The title and the labels of a file.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    pub(super) title: Option<String>,
+    /// Labels with the titles they belong to.
+    pub(super) labels: Vec<(String, String)>,
 }
 
 /// The titles as seen from one page, whose own labels take precedence.
@@ -101,41 +85,8 @@ fn normalized(label: &str) -> String {
     label.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-fn stem(path: &str) -> &str {
+/// The path of a page without its extension.
+pub(super) fn stem(path: &str) -> &str {
     const ENDINGS: [&str; 7] = [".rst", ".txt", ".md", ".mdx", ".markdown", ".adoc", ".asciidoc"];
     ENDINGS.iter().find_map(|ending| path.strip_suffix(ending)).unwrap_or(path)
-}
-
-/// MyST: `(label)=` is above a heading. d2lbook: `` :label:`label` `` is below it.
-pub(super) fn markdown_names(source: &str) -> Named {
-    let (front, body, _) = front_matter::split(source);
-    let mut named = Named { title: front.title, labels: Vec::new() };
-    let mut open: Vec<String> = Vec::new();
-    // The title directly above.
-    let mut above: Option<String> = None;
-    super::fence::for_each_line(body, |line, in_code| {
-        let bare = line.trim();
-        if in_code || bare.is_empty() {
-            return;
-        }
-        let above_it = above.take();
-        if let Some((label, title)) = super::d2l::label(bare).zip(above_it) {
-            named.labels.push((label.to_owned(), title));
-            return;
-        }
-        if let Some(label) = super::myst::target(bare) {
-            open.push(label.to_owned());
-            return;
-        }
-        if let Some(title) = bare.strip_prefix('#').map(|rest| rest.trim_matches(['#', ' '])) {
-            let title = super::d2l::without_marks(&title.replace('`', ""));
-            above = Some(title.clone());
-            if named.title.is_none() && bare.starts_with("# ") {
-                named.title = Some(title.clone());
-            }
-            named.labels.extend(open.drain(..).map(|label| (label, title.clone())));
-        }
-        open.clear();
-    });
-    named
 }

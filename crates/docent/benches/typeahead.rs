@@ -148,7 +148,8 @@ async fn type_for(
                     for typed in keystrokes(&headings, &mut numbers) {
                         ticks.tick().await;
                         let begun = Instant::now();
-                        let response = client.get(&url).query(&[("q", &typed)]).send().await.unwrap();
+                        let asked = reqwest::Url::parse_with_params(&url, [("q", &typed)]).unwrap();
+                        let response = client.get(asked).send().await.unwrap();
                         assert_eq!(response.status(), 200);
                         let found: Value = response.json().await.unwrap();
                         times.push(begun.elapsed().as_secs_f64() * 1000.0);

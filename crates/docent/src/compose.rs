@@ -1,10 +1,12 @@
 //! Builds the parts of the program from the settings: embedder, index, stores, agent. Commands get their parts and the
 //! wording of their errors from here.
+//!
+//! Invariant: no other module chooses implementations.
 
 mod assembly;
-mod title;
+mod failures;
+mod stores;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use docent_backends::clock::SystemClock;
@@ -17,27 +19,31 @@ use docent_backends::index::target::IndexTarget;
 use docent_backends::reader::local::LocalReader;
 use docent_backends::rerank::cohere::CohereReranker;
 use docent_backends::rerank::onnx::OnnxReranker;
-use docent_backends::session::memory::MemorySessions;
-use docent_backends::session::sql::{Examination, Place, SqlSessions};
-use docent_core::agent::{Agent, AskError};
-use docent_core::embed::{EmbedError, Embedder, EmbedderId};
+use docent_core::agent::Agent;
+use docent_core::embed::{Embedder, EmbedderId};
 use docent_core::generate::Generator;
-use docent_core::index::{Description, Identity, Index, IndexError, NoSuchPart};
+use docent_core::index::{Description, Identity, Index, IndexError};
 use docent_core::library::Library;
 use docent_core::reader::Reader;
-use docent_core::rerank::{RerankError, Reranker};
-use docent_core::retrieve::{RetrieveError, Retriever};
-use docent_core::session::{SessionError, SessionStore};
-use docent_core::turn_log::TurnLog;
+use docent_core::rerank::Reranker;
+use docent_core::retrieve::Retriever;
+use docent_core::session::SessionStore;
 
 pub use assembly::Assembly;
-pub use title::Title;
+pub use failures::{
+    ask_failure, embed_failure, index_failure, no_such_part, rerank_failure, retrieve_failure,
+    session_failure,
+};
+pub use stores::{
+    Stores, examine_sessions, sessions, sessions_place, sql_sessions, stores, stores_of_server,
+};
 
-use crate::exit::{Exit, Failure, nearest};
-use crate::http::read::Readable;
+use crate::exit::{Exit, Failure};
 use crate::output::{FAINT, Output};
+use crate::readable::Readable;
 use crate::sample;
-use crate::settings::{EmbedderKind, IndexKind, ReaderKind, RerankerKind, SessionsKind, Settings};
+use crate::settings::{EmbedderKind, IndexKind, ReaderKind, RerankerKind, Settings};
+use crate::title::Title;
 
 /// A book that can be searched.
 pub struct Book {
@@ -311,94 +317,6 @@ pub fn matching(
     }
 }
 
-/// The settings that select the embedder an index was made with.
-fn way_back(id: &EmbedderId) -> String {
-    let (kind, model) = id.name.split_once('/').unwrap_or((&id.name, ""));
-    // The part after a plus sign identifies the prefixes.
-    let model = model.split('+').next().unwrap_or_default();
-    match kind {
-        "local" => "embedder.kind = \"local\"".to_owned(),
-        "onnx" => "embedder.kind = \"onnx\" and the folder and prefixes it was made with".to_owned(),
-        kind => format!("embedder.kind = \"{kind}\" and embedder.model = \"{model}\""),
-    }
-}
-
-/// Where conversations and the turn log are stored.
-pub struct Stores {
-    /// The conversations of users.
-    pub sessions: Arc<dyn SessionStore>,
-    /// The turn log for the operator; it names no user.
-    pub log: Arc<dyn TurnLog>,
-    /// Whether both are lost when the process ends.
-    pub in_memory: bool,
-}
-
-impl Stores {
-    fn in_memory() -> Self {
-        let memory = Arc::new(MemorySessions::default());
-        Self { sessions: memory.clone(), log: memory, in_memory: true }
-    }
-}
-
-/// The configured stores; both use the same storage.
-pub async fn stores(settings: &Settings) -> Result<Stores, Failure> {
-    match settings.sessions.kind {
-        SessionsKind::Memory => Ok(Stores::in_memory()),
-        SessionsKind::Sqlite | SessionsKind::Postgres => {
-            let place = sessions_place(settings, settings.sessions.kind)?;
-            let sql = Arc::new(sql_sessions(&place).await?);
-            Ok(Stores { sessions: sql.clone(), log: sql, in_memory: false })
-        }
-    }
-}
-
-/// The stores of a server. With a read-only data folder, conversations are kept in memory.
-pub async fn stores_of_server(settings: &Settings) -> Result<Stores, Failure> {
-    if settings.sessions.kind == SessionsKind::Sqlite
-        && let Place::File(file) = sessions_place(settings, SessionsKind::Sqlite)?
-        && !can_write(&file)
-    {
-        tracing::warn!(file = %file.display(), "conversations are kept in memory: the file is not writable");
-        return Ok(Stores::in_memory());
-    }
-    stores(settings).await
-}
-
-/// Whether a file can be written, or created if it does not exist.
-fn can_write(file: &Path) -> bool {
-    if file.exists() {
-        return std::fs::OpenOptions::new().append(true).open(file).is_ok();
-    }
-    let folder = file.ancestors().skip(1).find(|folder| folder.exists());
-    folder.is_some_and(|folder| tempfile::tempfile_in(folder).is_ok())
-}
-
-/// Where conversations are stored for this kind of store.
-pub fn sessions_place(settings: &Settings, kind: SessionsKind) -> Result<Place, Failure> {
-    match kind {
-        SessionsKind::Sqlite => Ok(Place::File(settings.data_dir()?.join("sessions.sqlite"))),
-        SessionsKind::Postgres => Ok(Place::Postgres(settings.sessions.address()?)),
-        SessionsKind::Memory => Err(Failure::usage(
-            "in-memory conversations cannot be copied: they are lost when the process exits",
-        )),
-    }
-}
-
-/// Opens the store at this location.
-pub async fn sql_sessions(place: &Place) -> Result<SqlSessions, Failure> {
-    SqlSessions::open_at(place).await.map_err(session_failure)
-}
-
-/// Examines the store at this location without changing it.
-pub async fn examine_sessions(place: &Place) -> Result<Examination, Failure> {
-    SqlSessions::examine(place).await.map_err(session_failure)
-}
-
-/// The store of conversations.
-pub async fn sessions(settings: &Settings) -> Result<Arc<dyn SessionStore>, Failure> {
-    Ok(stores(settings).await?.sessions)
-}
-
 /// The model that writes answers; `None` if answers are extractive.
 pub fn generator(settings: &Settings) -> Result<Option<Arc<dyn Generator>>, Failure> {
     let Some(remote) = settings.remote_model() else { return Ok(None) };
@@ -419,119 +337,4 @@ pub fn agent(
         .meaning(book.meaning.clone())
         .settings(settings.agent.settings())
         .build())
-}
-
-/// A session error as the user sees it.
-pub fn session_failure(error: SessionError) -> Failure {
-    let failure = Failure::new(Exit::Failed, &error);
-    match error {
-        SessionError::NotFound(_) => failure.hint("run `docent sessions list` to see all conversations"),
-        SessionError::Unavailable(_) => Failure { exit: Exit::Unavailable, ..failure },
-        _ => failure,
-    }
-}
-
-/// A failed turn as the user sees it.
-pub fn ask_failure(error: AskError) -> Failure {
-    match error {
-        AskError::Invalid(error) => Failure::usage(error),
-        AskError::NoSuchPart(error) => no_such_part(error),
-        AskError::Retrieve(error) => retrieve_failure(error),
-        AskError::Session(error) => session_failure(error),
-        other => Failure::new(Exit::Failed, other),
-    }
-}
-
-/// An unknown book or module as the user sees it, with a suggestion.
-pub fn no_such_part(error: NoSuchPart) -> Failure {
-    let failure = Failure::usage(&error);
-    let (name, known, what) = match error {
-        NoSuchPart::Module { name, known, .. } => (name, known, "modules"),
-        NoSuchPart::Book { name, known } => (name, known, "books"),
-    };
-    match nearest(&name, known.iter().map(String::as_str)) {
-        Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None if known.is_empty() => failure.hint("the index contains one book without a name"),
-        None if known.len() > MOST_NAMED => {
-            let some = known[..MOST_NAMED].join(", ");
-            failure.hint(format!("available {what} include {some}; run `docent modules` for the full list"))
-        }
-        None => failure.hint(format!("available {what}: {}", known.join(", "))),
-    }
-}
-
-/// The maximum number of names in a hint.
-const MOST_NAMED: usize = 12;
-
-/// An index error as the user sees it.
-pub fn index_failure(error: IndexError) -> Failure {
-    let failure = Failure::new(Exit::Failed, &error);
-    match error {
-        IndexError::Empty => {
-            Failure { exit: Exit::NotConfigured, ..failure }.hint("run `docent ingest FOLDER`")
-        }
-        // The list of sources may be part of what is damaged.
-        IndexError::Damaged(_) => failure.hint("run `docent ingest SOURCE` again to rebuild it"),
-        IndexError::OtherFormat { .. } => {
-            failure.hint("run `docent ingest` to rebuild it from the same sources")
-        }
-        IndexError::Unavailable(_) => Failure { exit: Exit::Unavailable, ..failure },
-        IndexError::Unusable(_) | IndexError::Gone(_) => Failure { exit: Exit::NotConfigured, ..failure },
-        IndexError::WrongWidth { .. } => Failure { exit: Exit::NotConfigured, ..failure }
-            .hint("run `docent ingest` to embed the book again"),
-        IndexError::OtherEmbedder { made_with, .. } => {
-            let hint = match made_with.is_unknown() {
-                true => {
-                    "set embedder.kind and embedder.model to the embedder that made the vectors".to_owned()
-                }
-                false => {
-                    let way_back = way_back(&made_with);
-                    format!("run `docent ingest` to embed the book again, or set {way_back}")
-                }
-            };
-            Failure { exit: Exit::NotConfigured, ..failure }.hint(hint)
-        }
-        IndexError::Io { source, .. } => disk_hint(failure, &source),
-        _ => failure,
-    }
-}
-
-fn disk_hint(failure: Failure, error: &std::io::Error) -> Failure {
-    match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            failure.hint("free some space and run the same command again; the old index is still in use")
-        }
-        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-            failure.hint("check the permissions, or choose another folder with --data-dir")
-        }
-        _ => failure,
-    }
-}
-
-/// An embedder error as the user sees it.
-pub fn embed_failure(error: EmbedError) -> Failure {
-    let exit = match error {
-        EmbedError::Unavailable(_) => Exit::Unavailable,
-        EmbedError::Unusable(_) => Exit::NotConfigured,
-        _ => Exit::Failed,
-    };
-    Failure::new(exit, error)
-}
-
-/// A reranker error as the user sees it.
-pub fn rerank_failure(error: RerankError) -> Failure {
-    let exit = match error {
-        RerankError::Unavailable(_) => Exit::Unavailable,
-        _ => Exit::NotConfigured,
-    };
-    Failure::new(exit, error)
-}
-
-/// A retrieval error as the user sees it.
-pub fn retrieve_failure(error: RetrieveError) -> Failure {
-    match error {
-        RetrieveError::Embed(error) => embed_failure(error),
-        RetrieveError::Index(error) => index_failure(error),
-        other => Failure::new(Exit::Failed, other),
-    }
 }

@@ -6,6 +6,9 @@ mod cli;
 mod settings;
 mod compose;
 mod sample;
+mod readable;
+mod title;
+mod conversation;
 mod commands;
 mod eval;
 mod http;
@@ -66,7 +69,7 @@ fn environment() -> Result<(), Failure> {
 }
 
 fn run(cli: Cli, output: Output) -> Result<(), Failure> {
-    let settings = Settings::resolve(&cli.common);
+    let settings = Settings::resolve(cli.common.config.as_deref(), cli.common.data_dir.as_deref());
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
     let done = runtime.block_on(command(cli.command, settings, cli.common.config.as_deref(), &output));

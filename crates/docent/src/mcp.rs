@@ -30,9 +30,9 @@ use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde::Serialize;
 use tracing::Instrument as _;
 
-use crate::commands::search::part;
-use crate::compose::{self, Title};
+use crate::compose;
 use crate::exit::{Exit, Failure};
+use crate::title::Title;
 use pages::Page;
 use tools::{AskBook, ReadPage, SearchBook};
 
@@ -329,7 +329,7 @@ fn passages(response: &SearchResponse) -> String {
             "{}. {} [{}] {:.2}\n{}\n{}\n\n",
             chunk.position,
             chunk.breadcrumb,
-            part(&chunk.book_name, &chunk.module_name),
+            chunk.part(),
             chunk.similarity_score,
             chunk.url,
             chunk.content

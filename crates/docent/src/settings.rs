@@ -22,7 +22,6 @@ use figment::providers::{Env, Format, Serialized, Toml};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::Common;
 use crate::exit::{Exit, Failure, nearest};
 pub use answering::{Agent, Generator, Sessions, SessionsKind};
 pub use embedding::{Embedder, EmbedderKind, Reader, ReaderKind, Reranker, RerankerKind};
@@ -152,18 +151,16 @@ const FOREIGN_VARIABLES: [(&str, &str); 8] = [
 pub const DEFAULT_FILE: &str = "docent.toml";
 
 impl Settings {
-    /// Combines the file, the environment and the flags.
-    pub fn resolve(flags: &Common) -> Result<Self, Failure> {
-        if let Some(file) = &flags.config
-            && !file.is_file()
-        {
+    /// Combines the file, the environment and the data folder given as a flag.
+    pub fn resolve(config: Option<&Path>, data_dir: Option<&Path>) -> Result<Self, Failure> {
+        if let Some(file) = config.filter(|file| !file.is_file()) {
             let message = format!("the configuration file {} does not exist", file.display());
             return Err(Failure::new(Exit::NotConfigured, message));
         }
-        let file = flags.config.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
+        let file = config.unwrap_or(Path::new(DEFAULT_FILE));
         let mut figment = Figment::new();
         if file.is_file() {
-            figment = figment.merge(Toml::file_exact(&file));
+            figment = figment.merge(Toml::file_exact(file));
         }
         for (variable, setting) in FOREIGN_VARIABLES {
             if let Some(value) = std::env::var(variable).ok().filter(|value| !value.trim().is_empty()) {
@@ -173,10 +170,10 @@ impl Settings {
         // `DOCENT_TEST_*` variables are for this project's tests; they are not settings.
         let own = Env::prefixed("DOCENT_").filter(|key| !key.starts_with("test_")).split("__");
         figment = figment.merge(own);
-        if let Some(folder) = &flags.data_dir {
+        if let Some(folder) = data_dir {
             figment = figment.merge(Serialized::default("data_dir", folder));
         }
-        let mut settings: Self = figment.extract().map_err(|error| explain(&error, &file))?;
+        let mut settings: Self = figment.extract().map_err(|error| explain(&error, file))?;
         settings.sessions.or_database_url();
         settings.check()?;
         let folder = file.parent().unwrap_or(Path::new(""));

@@ -5,7 +5,7 @@
 use docent_core::generate::GenerateError;
 use genai::adapter::AdapterKind;
 
-use super::remote::RemoteSettings;
+use super::settings::RemoteSettings;
 
 /// The protocol, and the URL if it is not the provider's own.
 #[derive(Debug, PartialEq)]

@@ -1,6 +1,7 @@
 //! Language models behind HTTP APIs.
 
 pub mod remote;
+mod settings;
 mod address;
 mod request;
 mod answer;
@@ -9,4 +10,5 @@ mod failure;
 #[cfg(test)]
 mod tests;
 
-pub use remote::{RemoteGenerator, RemoteSettings};
+pub use remote::RemoteGenerator;
+pub use settings::RemoteSettings;

@@ -6,7 +6,6 @@
 //! Invariant: errors and logs contain neither the key nor the conversation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use docent_core::generate::{EventStream, GenerateError, GenerateRequest, Generator};
@@ -14,7 +13,7 @@ use futures_util::StreamExt;
 use genai::chat::{ChatStream, ChatStreamEvent};
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, Headers, ModelIden};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use tokio::time::Instant;
 use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
@@ -23,45 +22,8 @@ use super::address::Address;
 use super::answer;
 use super::failure::Failure;
 use super::request;
-use crate::resilience::{self, Breaker, BreakerState, Policy};
-
-/// Which model to use, its address, and timeouts.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct RemoteSettings {
-    /// The name of the provider, such as `openai`, `anthropic`, `gemini`, `cohere`, `ollama`, `vllm`. If not
-    /// set: OpenAI's protocol if there is a `base_url`, otherwise the provider that the model's name
-    /// suggests, otherwise OpenAI.
-    pub provider: Option<String>,
-    /// The provider's name of the model.
-    pub model: String,
-    /// The address of the API, if it is not the provider's own.
-    pub base_url: Option<String>,
-    /// The API key; local servers need none. If not set, the provider's environment variable is read, unless
-    /// there is a `base_url`.
-    pub api_key: Option<SecretString>,
-    /// Retries; [`Policy::attempt_timeout`] is the timeout for the first event.
-    pub policy: Policy,
-    /// Timeout for the first event, for all attempts together.
-    pub start_timeout: Duration,
-    /// Maximum time between two events.
-    pub idle_timeout: Duration,
-}
-
-impl RemoteSettings {
-    /// The named model at OpenAI, with default timeouts and retries.
-    pub fn new(model: impl Into<String>) -> Self {
-        Self {
-            provider: None,
-            model: model.into(),
-            base_url: None,
-            api_key: None,
-            policy: Policy::default(),
-            start_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(8),
-        }
-    }
-}
+use super::settings::RemoteSettings;
+use crate::resilience::{self, Breaker, BreakerState};
 
 /// A model behind an API.
 #[derive(Debug)]

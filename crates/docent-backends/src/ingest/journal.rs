@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use docent_core::embed::Vector;
 use xxhash_rust::xxh3::xxh3_64;
@@ -19,6 +19,11 @@ use crate::index::contents::Key;
 
 /// Minimum number of bytes that [`give_space_back`] frees, if the journal is that large.
 const LEAST_GIVEN_BACK: u64 = 4 << 20;
+
+/// The file in the folder of an index.
+pub fn journal_path(folder: &Path) -> PathBuf {
+    folder.join("journal")
+}
 
 /// A file of keyed vectors.
 #[derive(Debug)]

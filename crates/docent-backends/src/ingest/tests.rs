@@ -1,11 +1,12 @@
 //! Failing ingests and the files they leave behind.
 
 use async_trait::async_trait;
-use docent_core::embed::Vector;
+use docent_core::embed::{Purpose, Vector};
 use docent_core::testing::LetterEmbedder;
 
+use super::journal::Journal;
 use super::*;
-use crate::index::contents::WholeBook;
+use crate::index::contents::{Key, WholeBook};
 use crate::index::embedded::FolderTarget;
 
 /// An embedder that omits the last vector of every batch.

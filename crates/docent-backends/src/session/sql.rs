@@ -7,6 +7,7 @@
 //! touches the same few rows however long the session is.
 
 mod database;
+mod row;
 mod private;
 mod sqlite;
 mod postgres;
@@ -26,8 +27,9 @@ use uuid::Uuid;
 
 use crate::now_rfc3339;
 pub use copy::Copied;
-use database::{Database, Row, Transaction, Value};
+use database::{Database, Transaction};
 pub use postgres::Address;
+use row::{Row, Value};
 
 /// How long a call waits for a connection or for other writers before the store is considered unavailable.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);

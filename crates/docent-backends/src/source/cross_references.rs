@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use docent_parse::layout::resolve;
+use docent_parse::path::resolve;
 use docent_parse::references::Titles;
 use docent_parse::{Format, asciidoc};
 use rayon::prelude::*;

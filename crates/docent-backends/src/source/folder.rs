@@ -167,23 +167,7 @@ fn walk(
     warnings: &mut Vec<Warning>,
 ) -> Result<Vec<String>, SourceError> {
     let leads_out = Arc::new(Mutex::new(Vec::new()));
-    let (project, out) = (project.to_owned(), leads_out.clone());
-    let keep = move |entry: &ignore::DirEntry| {
-        let name = entry.file_name().to_string_lossy();
-        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        if entry.depth() == 0 {
-            return true;
-        }
-        if name.starts_with('.') || (is_folder && SKIPPED_FOLDERS.contains(&&*name)) {
-            return false;
-        }
-        let stays = !entry.path_is_symlink()
-            || entry.path().canonicalize().is_ok_and(|target| target.starts_with(&project));
-        if !stays {
-            out.lock().unwrap_or_else(PoisonError::into_inner).push(entry.path().to_owned());
-        }
-        stays
-    };
+    let (inside, out) = (project.to_owned(), leads_out.clone());
     let walk = ignore::WalkBuilder::new(root)
         .standard_filters(false)
         .git_ignore(respect_git)
@@ -191,7 +175,7 @@ fn walk(
         .parents(respect_git)
         .follow_links(true)
         .sort_by_file_name(|left, right| left.cmp(right))
-        .filter_entry(keep)
+        .filter_entry(move |entry| is_read(entry, &inside, &out))
         .build();
     let mut files = Vec::new();
     for entry in walk {
@@ -218,6 +202,24 @@ fn walk(
         warnings.push(Warning::new(path, "symbolic link that points outside the source; skipped"));
     }
     Ok(files)
+}
+
+/// Whether a file or folder is read. Links that lead out of `project` are not; they are added to `leads_out`.
+fn is_read(entry: &ignore::DirEntry, project: &Path, leads_out: &Mutex<Vec<PathBuf>>) -> bool {
+    let name = entry.file_name().to_string_lossy();
+    let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+    if entry.depth() == 0 {
+        return true;
+    }
+    if name.starts_with('.') || (is_folder && SKIPPED_FOLDERS.contains(&&*name)) {
+        return false;
+    }
+    let stays = !entry.path_is_symlink()
+        || entry.path().canonicalize().is_ok_and(|target| target.starts_with(project));
+    if !stays {
+        leads_out.lock().unwrap_or_else(PoisonError::into_inner).push(entry.path().to_owned());
+    }
+    stays
 }
 
 /// The file that caused an error during the walk.
@@ -259,17 +261,7 @@ fn choose(
     let mut order: HashMap<String, usize> = HashMap::new();
     let is_book = site.layout == Layout::MdBook && files.iter().any(|file| file == "SUMMARY.md");
     if is_book {
-        let summary = std::fs::read_to_string(root.join("SUMMARY.md")).unwrap_or_default();
-        for (number, chapter) in parse_summary(&summary).into_iter().enumerate() {
-            if !files.contains(&chapter.path) {
-                read.warnings.push(Warning::new(&chapter.path, "listed in SUMMARY.md but does not exist"));
-            }
-            order.entry(chapter.path.clone()).or_insert(number);
-            site.chapters.entry(chapter.path.clone()).or_insert(chapter);
-        }
-        let tops = site.chapters.values().filter(|chapter| chapter.path == chapter.top);
-        let label = |top: &Chapter| (site.module(&top.path, &FrontMatter::default()), top.title.clone());
-        read.labels.extend(tops.map(label));
+        order = read_summary(&mut site, root, &files, read);
     }
     let mut excluded = GlobSet::empty();
     if site.layout == Layout::Sphinx {
@@ -305,6 +297,23 @@ fn choose(
     }
     pages.sort_by_key(|page| order.get(page).copied().unwrap_or(usize::MAX));
     (site, pages)
+}
+
+/// Reads the chapters of an mdBook into `site`; returns their order.
+fn read_summary(site: &mut Site, root: &Path, files: &[String], read: &mut Read) -> HashMap<String, usize> {
+    let mut order = HashMap::new();
+    let summary = std::fs::read_to_string(root.join("SUMMARY.md")).unwrap_or_default();
+    for (number, chapter) in parse_summary(&summary).into_iter().enumerate() {
+        if !files.contains(&chapter.path) {
+            read.warnings.push(Warning::new(&chapter.path, "listed in SUMMARY.md but does not exist"));
+        }
+        order.entry(chapter.path.clone()).or_insert(number);
+        site.chapters.entry(chapter.path.clone()).or_insert(chapter);
+    }
+    let tops = site.chapters.values().filter(|chapter| chapter.path == chapter.top);
+    let label = |top: &Chapter| (site.module(&top.path, &FrontMatter::default()), top.title.clone());
+    read.labels.extend(tops.map(label));
+    order
 }
 
 /// Why a file that could be parsed is not a page of the site.

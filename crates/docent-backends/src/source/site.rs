@@ -8,6 +8,7 @@ mod charset;
 mod crawl;
 mod discover;
 pub mod fetch;
+mod fetch_error;
 mod host;
 mod limits;
 mod llms;
@@ -26,12 +27,13 @@ use self::address::Reach;
 use self::cache::Cache;
 use self::crawl::Crawl;
 use self::discover::Discovery;
-use self::fetch::{FetchError, Fetcher};
+use self::fetch::Fetcher;
+use self::fetch_error::FetchError;
 use self::page::{Left, PageReader, SitePage};
 use self::scope::{Scope, folder};
 use super::{Read, SourceError};
 use crate::index::contents::{SiteOptions, SourceRecord};
-use crate::ingest::Progress;
+use crate::progress::Progress;
 pub use limits::Limits;
 
 /// How many pages of a site were fetched, unchanged or skipped.

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use docent_parse::layout::resolve;
+use docent_parse::path::resolve;
 use docent_parse::rst::toctree;
 
 /// The position of each page that can be reached from the first one.

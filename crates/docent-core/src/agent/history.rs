@@ -8,11 +8,10 @@ use std::time::Duration;
 use futures_util::StreamExt;
 
 use super::incoming::spoken;
-use super::model::within;
 use super::settings::Rewrite;
-use super::window::{Characters, tokens};
+use super::window::{Characters, said, tokens};
 use super::{Ask, AskError, NO_INFORMATION, PinnedAgent};
-use crate::answer::ResponseKind;
+use crate::clock::within;
 use crate::followup;
 use crate::generate::{GenerateEvent, GenerateRequest, Generator, Message, Meter, Role, Usage};
 use crate::index::Filter;
@@ -143,17 +142,6 @@ async fn rewrite_by_model(
         && line.chars().count() <= LONGEST_QUESTION
         && !line.contains(NO_INFORMATION);
     usable.then_some(line)
-}
-
-/// The text of the answer, without citations.
-pub fn said(turn: &Turn) -> String {
-    let sentences: Vec<&str> =
-        turn.response.sentences.iter().map(|sentence| sentence.text.as_str()).collect();
-    match turn.response.kind {
-        _ if !sentences.is_empty() => sentences.join(" "),
-        ResponseKind::Stopped => "(stopped by the reader)".to_owned(),
-        _ => format!("{NO_INFORMATION}."),
-    }
 }
 
 fn shortened(text: &str, most: usize) -> String {

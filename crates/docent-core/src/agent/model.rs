@@ -2,7 +2,6 @@
 //!
 //! Invariant: there are at most `max_tool_rounds` rounds of tool calls; after them, the model must answer.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,7 +15,6 @@ use super::window::{Characters, Window, left_out_warning, tokens};
 use super::writer::{Piece, Writer, Written};
 use super::{Brief, Draft, NO_INFORMATION, PinnedAgent, RESERVE, RetrievalMode, too_slow};
 use crate::cite::{Addresses, take_pointers};
-use crate::clock::Clock;
 use crate::generate::{
     GenerateError, GenerateEvent, GenerateRequest, Generator, Message, Meter, Role, ToolCall, Usage,
 };
@@ -25,14 +23,6 @@ use crate::prompt;
 use crate::query::{MOST_TOOL_HITS, Question};
 use crate::retrieve::Hit;
 use crate::session::ToolRecord;
-
-/// Waits for `work`, but no longer than `time`.
-pub async fn within<T>(clock: &dyn Clock, time: Duration, work: impl Future<Output = T>) -> Option<T> {
-    match select(Box::pin(work), clock.sleep(time)).await {
-        Either::Left((done, _)) => Some(done),
-        Either::Right(_) => None,
-    }
-}
 
 /// One turn of a model.
 pub struct ModelTurn<'a> {

@@ -5,9 +5,8 @@
 //! Invariant: the texts returned by [`Transcript::add`] and [`Transcript::end`], concatenated, are the
 //! answer.
 
-use super::writer::doubt;
 use super::{Settings, Verify};
-use crate::answer::{AgentResponse, Citation, Sentence};
+use crate::answer::{AgentResponse, Citation, Sentence, Verdict};
 
 /// The text of an answer so far.
 #[derive(Debug, Clone, Default)]
@@ -94,5 +93,20 @@ impl Transcript {
     fn push(&mut self, text: &str) {
         self.text.push_str(text);
         self.length += text.chars().count();
+    }
+}
+
+/// Appended to a sentence that the book does not support.
+pub const UNSUPPORTED_MARK: &str = "*(not supported by the book)*";
+
+/// Appended to a sentence that could not be verified.
+const UNVERIFIED_MARK: &str = "*(not verified)*";
+
+/// The mark for a sentence that is unsupported or unverified.
+fn doubt(sentence: &Sentence) -> Option<&'static str> {
+    match sentence.verdict {
+        Verdict::Unsupported => Some(UNSUPPORTED_MARK),
+        Verdict::Unverified => Some(UNVERIFIED_MARK),
+        Verdict::Supported | Verdict::None => None,
     }
 }

@@ -3,8 +3,9 @@
 //! Invariant: the estimated size of the messages fits the window; whatever was left out is reported as a
 //! warning.
 
-use super::history::said;
+use super::NO_INFORMATION;
 use super::settings::Settings;
+use crate::answer::ResponseKind;
 use crate::generate::{Message, Role};
 use crate::prompt;
 use crate::query::Question;
@@ -86,6 +87,17 @@ fn conversation(history: &[Turn], most: usize, mut room: usize) -> (Vec<Message>
     messages.reverse();
     let left_out = wanted - messages.len() / 2;
     (messages, left_out)
+}
+
+/// The text of the answer, without citations.
+pub fn said(turn: &Turn) -> String {
+    let sentences: Vec<&str> =
+        turn.response.sentences.iter().map(|sentence| sentence.text.as_str()).collect();
+    match turn.response.kind {
+        _ if !sentences.is_empty() => sentences.join(" "),
+        ResponseKind::Stopped => "(stopped by the reader)".to_owned(),
+        _ => format!("{NO_INFORMATION}."),
+    }
 }
 
 /// Estimates the number of tokens, rather too high than too low, since providers count differently.

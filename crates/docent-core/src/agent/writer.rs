@@ -118,22 +118,34 @@ impl<'a> Writer<'a> {
             self.leave_out(&piece);
             return;
         }
-        let mut ids = Vec::new();
         let points = !piece.passages.is_empty();
-        if verdict == Verdict::Supported || (verdict == Verdict::Unverified && points) {
-            // A sentence without pointers cites its best passage; one with pointers cites all that support
-            // it.
-            let least = if points { SUPPORTED.min(best) } else { best };
-            for (passage, _, span) in found.iter().filter(|(_, score, _)| *score >= least) {
-                let id = self.cite(&hits[*passage], span.clone()).await;
-                if !ids.contains(&id) {
-                    ids.push(id);
-                }
-                if piece.passages.is_empty() {
-                    break;
-                }
+        let is_cited = verdict == Verdict::Supported || (verdict == Verdict::Unverified && points);
+        let citations = if is_cited { self.cite_found(&found, points, best, hits).await } else { Vec::new() };
+        self.push(piece, citations, verdict, best);
+    }
+
+    /// Cites the passages that support a sentence: one without pointers cites its best passage, one with pointers cites
+    /// all that support it.
+    async fn cite_found(
+        &mut self,
+        found: &[(usize, f32, Range<usize>)],
+        points: bool,
+        best: f32,
+        hits: &[Hit],
+    ) -> Vec<usize> {
+        let (least, most) = if points { (SUPPORTED.min(best), usize::MAX) } else { (best, 1) };
+        let mut ids = Vec::new();
+        for (passage, _, span) in found.iter().filter(|(_, score, _)| *score >= least).take(most) {
+            let id = self.cite(&hits[*passage], span.clone()).await;
+            if !ids.contains(&id) {
+                ids.push(id);
             }
         }
+        ids
+    }
+
+    /// Appends a sentence to the answer and tells the listener.
+    fn push(&mut self, piece: Piece, citations: Vec<usize>, verdict: Verdict, support: f32) {
         let is_first = self.written.sentences.is_empty();
         let gap = std::mem::take(&mut self.gap);
         let separator = match () {
@@ -144,8 +156,8 @@ impl<'a> Writer<'a> {
         let new_paragraph = is_first || separator.contains("\n\n");
         let sentence = Sentence {
             text: piece.text,
-            citations: ids,
-            support: best,
+            citations,
+            support,
             supported: verdict == Verdict::Supported,
             verdict,
             new_paragraph,
@@ -283,21 +295,6 @@ impl Written {
 
 fn line_breaks(gap: &str) -> usize {
     gap.matches('\n').count()
-}
-
-/// Appended to a sentence that the book does not support.
-pub const UNSUPPORTED_MARK: &str = "*(not supported by the book)*";
-
-/// Appended to a sentence that could not be verified.
-const UNVERIFIED_MARK: &str = "*(not verified)*";
-
-/// The mark for a sentence that is unsupported or unverified.
-pub fn doubt(sentence: &Sentence) -> Option<&'static str> {
-    match sentence.verdict {
-        Verdict::Unsupported => Some(UNSUPPORTED_MARK),
-        Verdict::Unverified => Some(UNVERIFIED_MARK),
-        Verdict::Supported | Verdict::None => None,
-    }
 }
 
 /// Maximum number of sections named in an abstention.

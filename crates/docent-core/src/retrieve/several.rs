@@ -22,29 +22,8 @@ pub fn joined(found: Vec<(String, Retrieved)>, top_k: usize) -> Retrieved {
     if any {
         asked.retain(covers);
     }
-    let mut hits: Vec<Hit> = Vec::new();
-    let most = asked.iter().map(|retrieved| retrieved.hits.len()).max().unwrap_or_default();
-    for place in 0..most {
-        for hit in asked.iter().filter_map(|retrieved| retrieved.hits.get(place)) {
-            if hits.len() < top_k && hits.iter().all(|known| known.chunk.id != hit.chunk.id) {
-                hits.push(hit.clone());
-            }
-        }
-    }
-    // Interleaved hits are not sorted by score, so reassign the sorted scores to the positions.
-    let mut scores: Vec<f32> = hits.iter().map(|hit| hit.score).collect();
-    scores.sort_by(|a, b| b.total_cmp(a));
-    hits.iter_mut().zip(scores).for_each(|(hit, score)| hit.score = score);
-    let mut read: Vec<Read> = Vec::new();
-    for (part, retrieved) in asked.iter().enumerate() {
-        for (passage, hit) in hits.iter().enumerate() {
-            let Some(number) = retrieved.hits.iter().position(|known| known.chunk.id == hit.chunk.id) else {
-                continue;
-            };
-            let own = retrieved.read.iter().filter(|read| read.passage == number);
-            read.extend(own.map(|own| Read { passage, part, ..own.clone() }));
-        }
-    }
+    let hits = interleaved(&asked, top_k);
+    let read = statements(&asked, &hits);
     let time = |of: fn(&Retrieved) -> Duration| asked.iter().map(of).sum();
     let mut terms: Vec<(String, f32)> = Vec::new();
     for (term, weight) in asked.iter().flat_map(|retrieved| &retrieved.terms) {
@@ -79,6 +58,39 @@ pub fn joined(found: Vec<(String, Retrieved)>, top_k: usize) -> Retrieved {
         parts,
         terms,
     }
+}
+
+/// The hits of all questions by turns, each once, at most `top_k`.
+fn interleaved(asked: &[Retrieved], top_k: usize) -> Vec<Hit> {
+    let mut hits: Vec<Hit> = Vec::new();
+    let most = asked.iter().map(|retrieved| retrieved.hits.len()).max().unwrap_or_default();
+    for place in 0..most {
+        for hit in asked.iter().filter_map(|retrieved| retrieved.hits.get(place)) {
+            if hits.len() < top_k && hits.iter().all(|known| known.chunk.id != hit.chunk.id) {
+                hits.push(hit.clone());
+            }
+        }
+    }
+    // Interleaved hits are not sorted by score, so reassign the sorted scores to the positions.
+    let mut scores: Vec<f32> = hits.iter().map(|hit| hit.score).collect();
+    scores.sort_by(|a, b| b.total_cmp(a));
+    hits.iter_mut().zip(scores).for_each(|(hit, score)| hit.score = score);
+    hits
+}
+
+/// The statements that were read in these hits, with the number of the question they were read for.
+fn statements(asked: &[Retrieved], hits: &[Hit]) -> Vec<Read> {
+    let mut read: Vec<Read> = Vec::new();
+    for (part, retrieved) in asked.iter().enumerate() {
+        for (passage, hit) in hits.iter().enumerate() {
+            let Some(number) = retrieved.hits.iter().position(|known| known.chunk.id == hit.chunk.id) else {
+                continue;
+            };
+            let own = retrieved.read.iter().filter(|read| read.passage == number);
+            read.extend(own.map(|own| Read { passage, part, ..own.clone() }));
+        }
+    }
+    read
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //!
 //! Invariant: every line belongs to exactly one element, and each element consumes at least one line.
 
-use super::list;
-use super::preprocess::is_verbatim;
+use super::lines::{
+    closing, is_delimiter, is_rule, marker, one_line_title, starts_block, table_separator, underlined,
+};
 use super::style::Style;
 use super::{Parser, table};
 use crate::document::BlockKind;
@@ -83,7 +84,7 @@ impl Parser<'_> {
         if let Some(end) = self.block_macro(lines, at, &style) {
             return end;
         }
-        if list::marker(line).is_some() {
+        if marker(line).is_some() {
             self.caption(&style);
             return self.list(lines, at, depth);
         }
@@ -295,65 +296,6 @@ impl Parser<'_> {
         }
         self.words(text.trim()).replace(" \n", "\n")
     }
-}
-
-fn one_line_title(line: &str) -> Option<(usize, &str)> {
-    let sign = line.chars().next().filter(|c| matches!(c, '=' | '#'))?;
-    let text = line.trim_start_matches(sign);
-    let level = line.len() - text.len();
-    (level <= 6 && text.starts_with(' ') && !text.trim().is_empty()).then(|| {
-        let text = text.trim();
-        (level - 1, text.strip_suffix(&line[..level]).map_or(text, str::trim_end))
-    })
-}
-
-/// The level of a title according to the characters below it, which must be about as long as the title.
-fn underlined(line: &str, below: &str) -> Option<usize> {
-    let sign = below.chars().next()?;
-    let level = "=-~^+".find(sign)?;
-    let length = line.trim_end().chars().count();
-    let fits = below.len() >= 3 && below.chars().all(|c| c == sign) && length.abs_diff(below.len()) <= 1;
-    let is_title = line.starts_with(|c: char| c.is_alphanumeric()) && list::marker(line).is_none();
-    (fits && is_title).then_some(level)
-}
-
-/// `'''`, `---` and page breaks.
-fn is_rule(line: &str) -> bool {
-    matches!(line, "'''" | "---" | "***" | "- - -" | "* * *" | "<<<")
-        || line.len() >= 3 && line.chars().all(|c| c == '\'')
-}
-
-/// Whether a line opens a block that the same line closes.
-pub(super) fn is_delimiter(line: &str) -> bool {
-    let Some(sign) = line.chars().next() else { return false };
-    line == "--"
-        || is_verbatim(line)
-        || matches!(sign, '=' | '*' | '_') && line.len() >= 4 && line.chars().all(|c| c == sign)
-}
-
-fn table_separator(line: &str) -> Option<char> {
-    let sign = line.chars().next().filter(|c| matches!(c, '|' | ',' | ':' | '!'))?;
-    let rest = &line[1..];
-    (rest.len() >= 3 && rest.chars().all(|c| c == '=')).then_some(sign)
-}
-
-/// Whether a line ends a paragraph.
-pub(super) fn starts_block(line: &str) -> bool {
-    is_delimiter(line)
-        || table_separator(line).is_some()
-        || (line.starts_with('[') && line.ends_with(']') && Style::default().add(line))
-}
-
-/// Where the block that starts at `at` is closed; an unclosed block extends to the end.
-fn closing(lines: &[String], at: usize) -> usize {
-    let open = lines[at].as_str();
-    let close = if open.starts_with("```") { "```" } else { open };
-    (at + 1..lines.len()).find(|next| lines[*next] == close).unwrap_or(lines.len())
-}
-
-/// The next line that is not blank.
-pub(super) fn next_shown(lines: &[String], at: usize) -> usize {
-    (at..lines.len()).find(|next| !lines[*next].trim().is_empty()).unwrap_or(lines.len())
 }
 
 fn note_title(name: &str) -> Option<&'static str> {

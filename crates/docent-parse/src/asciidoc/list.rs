@@ -2,71 +2,8 @@
 //!
 //! Invariant: a list ends at the first line that does not belong to any of its items.
 
-use super::{Parser, block};
-
-/// The marker of an item.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Marker {
-    /// `*`, `-`, repeated for depth.
-    Bullet(String),
-    /// `.`, `1.`, `a.`.
-    Number(String),
-    /// `term::`
-    Term(String),
-    /// `<1>`
-    Callout,
-}
-
-/// The marker of the item that a line starts, and its text. For a term, the text before the marker is
-/// returned too.
-pub(super) fn marker(line: &str) -> Option<(Marker, &str, &str)> {
-    let line = line.trim_start();
-    if line.starts_with("//") {
-        return None;
-    }
-    if let Some((sign, text)) = line.split_once(char::is_whitespace) {
-        let text = text.trim_start();
-        let all = |c: char| sign.chars().all(|own| own == c) && sign.len() <= 5;
-        if !text.is_empty() {
-            if sign == "-" || sign == "•" || all('*') {
-                return Some((Marker::Bullet(sign.to_owned()), "", text));
-            }
-            if all('.') {
-                return Some((Marker::Number(sign.to_owned()), "", text));
-            }
-            if let Some(number) = sign.strip_suffix('.')
-                && (number.len() < 10 && number.bytes().all(|c| c.is_ascii_digit())
-                    || number.len() == 1 && number.bytes().all(|c| c.is_ascii_alphabetic()))
-                && !number.is_empty()
-            {
-                let kind = if number.as_bytes()[0].is_ascii_digit() { "1." } else { "a." };
-                return Some((Marker::Number(kind.to_owned()), number, text));
-            }
-            if let Some(number) = sign.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'))
-                && (number == "." || !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit()))
-            {
-                return Some((Marker::Callout, number.trim_matches('.'), text));
-            }
-        }
-    }
-    term(line)
-}
-
-fn term(line: &str) -> Option<(Marker, &str, &str)> {
-    for sign in ["::::", ":::", "::", ";;"] {
-        let found = line.match_indices(sign).find(|(at, _)| {
-            let after = &line[at + sign.len()..];
-            *at > 0
-                && (after.is_empty() || after.starts_with(' '))
-                && !line[..*at].ends_with([':', ';'])
-                && !line[..*at].trim().is_empty()
-        });
-        if let Some((at, _)) = found {
-            return Some((Marker::Term(sign.to_owned()), &line[..at], line[at + sign.len()..].trim()));
-        }
-    }
-    None
-}
+use super::Parser;
+use super::lines::{Marker, marker, next_shown, starts_block};
 
 impl Parser<'_> {
     /// Parses the list that starts at `at`; returns where it ends.
@@ -75,7 +12,7 @@ impl Parser<'_> {
         while at < lines.len() {
             let line = lines[at].as_str();
             if line.trim().is_empty() {
-                let next = block::next_shown(lines, at);
+                let next = next_shown(lines, at);
                 let goes_on = lines.get(next).is_some_and(|line| marker(line).is_some() || line == "+");
                 let is_literal = lines.get(next).is_some_and(|line| line.starts_with([' ', '\t']));
                 if goes_on {
@@ -126,6 +63,39 @@ impl Parser<'_> {
         (label, text): (&str, &str),
     ) -> usize {
         let is_term = matches!(own, Marker::Term(_));
+        self.open_item(open, own, label);
+        let mut start = at + 1;
+        let mut words = vec![text.to_owned()];
+        // The description of a term may be on the lines below it.
+        if is_term && text.is_empty() {
+            let next = next_shown(lines, start);
+            let explains = lines.get(next).is_some_and(|line| {
+                marker(line).is_none() && !starts_block(line) && line != "+" && !line.starts_with("//")
+            });
+            if !explains {
+                return start;
+            }
+            start = next;
+        }
+        let end = (start..lines.len())
+            .find(|next| {
+                let line = lines[*next].as_str();
+                line.trim().is_empty()
+                    || line == "+"
+                    || line.starts_with("//")
+                    || marker(line).is_some()
+                    || starts_block(line)
+            })
+            .unwrap_or(lines.len());
+        words.extend(lines[start..end].iter().cloned());
+        let words = self.joined(&words, false);
+        self.output.paragraph(&words);
+        end
+    }
+
+    /// Writes the marker of an item, and opens a list if the item is not in the innermost one.
+    fn open_item(&mut self, open: &mut Vec<(Marker, usize)>, own: Marker, label: &str) {
+        let is_term = matches!(own, Marker::Term(_));
         if open.last().map(|(marker, _)| marker) != Some(&own) {
             if !is_term {
                 self.output.open_list();
@@ -147,33 +117,6 @@ impl Parser<'_> {
                 self.output.term(&term);
             }
         }
-        let mut start = at + 1;
-        let mut words = vec![text.to_owned()];
-        // The description of a term may be on the lines below it.
-        if is_term && text.is_empty() {
-            let next = block::next_shown(lines, start);
-            let explains = lines.get(next).is_some_and(|line| {
-                marker(line).is_none() && !block::starts_block(line) && line != "+" && !line.starts_with("//")
-            });
-            if !explains {
-                return start;
-            }
-            start = next;
-        }
-        let end = (start..lines.len())
-            .find(|next| {
-                let line = lines[*next].as_str();
-                line.trim().is_empty()
-                    || line == "+"
-                    || line.starts_with("//")
-                    || marker(line).is_some()
-                    || block::starts_block(line)
-            })
-            .unwrap_or(lines.len());
-        words.extend(lines[start..end].iter().cloned());
-        let words = self.joined(&words, false);
-        self.output.paragraph(&words);
-        end
     }
 
     /// Parses the block after a `+`.

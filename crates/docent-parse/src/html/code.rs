@@ -5,6 +5,7 @@
 use scraper::{ElementRef, Node};
 
 use super::element;
+use crate::fence;
 
 /// A `pre` as a fenced block; empty if it contains no code.
 pub(super) fn fenced(pre: ElementRef<'_>) -> String {
@@ -15,8 +16,7 @@ pub(super) fn fenced(pre: ElementRef<'_>) -> String {
         Some(first) => &code[code[..first].rfind('\n').map_or(0, |end| end + 1)..],
         None => return String::new(),
     };
-    let fence = "`".repeat(longest_run(code).max(2) + 1);
-    format!("{fence}{}\n{code}\n{fence}", language(pre))
+    fence::fenced(&language(pre), code)
 }
 
 /// The text inside an element, including white space.
@@ -51,10 +51,6 @@ fn collect(element: ElementRef<'_>, out: &mut String, depth: usize) {
             _ => {}
         }
     }
-}
-
-fn longest_run(code: &str) -> usize {
-    code.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
 /// How far up Sphinx puts the language when it renders line numbers as a table.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use scraper::{ElementRef, Node};
 
 use super::line::{self, Line};
-use super::{code, element, table};
+use super::{admonition, code, element, table};
 use crate::document::{BlockKind, Section, SectionBuilder};
 
 /// The text of the first title, and all sections under `root`.
@@ -73,11 +73,11 @@ impl Walker {
             "ul" | "ol" | "menu" => self.list(element, depth),
             "li" => self.item(element, depth),
             "dt" => self.term(element),
-            "blockquote" if let Some(title) = element::quote_marker(element) => {
+            "blockquote" if let Some(title) = admonition::quote_marker(element) => {
                 self.admonition(element, &title, depth);
             }
             _ if element::is_admonition(element) => {
-                self.admonition(element, &element::admonition_title(element), depth);
+                self.admonition(element, &admonition::title(element), depth);
             }
             _ if element::is_tab_panel(element) => self.tab_panel(element, depth),
             "span" if is_footnote_label(element) => self.footnote_label(element),

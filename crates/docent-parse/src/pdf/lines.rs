@@ -79,16 +79,43 @@ impl Reader {
     }
 
     fn glyph(&mut self, glyph: &Glyph<'_>, transform: Affine) {
-        let [a, b, c, d, ..] = transform.as_coeffs();
-        // Skip vertical text in the margin and watermarks across the page.
-        if b.abs() > a.abs() * 0.1 {
-            return;
-        }
         let text = match glyph.as_unicode() {
             Some(BfString::Char(c)) => c.to_string(),
             Some(BfString::String(text)) => text,
             None => return,
         };
+        let Some(place) = Placed::of(glyph, transform) else { return };
+        let Placed { left, right, y, size } = place;
+        let goes_on = self.lines.last().is_some_and(|line| {
+            let close = (y - line.y).abs() < line.size.max(size) * 0.45;
+            close && left > line.right - size
+        });
+        if !goes_on {
+            let letter = right - left;
+            let place = y / self.height;
+            self.lines.push(Line { left, right: left, place, y, size, letter, ..Line::default() });
+        }
+        if let Some(line) = self.lines.last_mut() {
+            line.push(&text, &place);
+        }
+    }
+}
+
+/// Where a glyph is on the page.
+struct Placed {
+    left: f64,
+    right: f64,
+    y: f64,
+    size: f64,
+}
+
+impl Placed {
+    /// Nothing for vertical text in the margin, watermarks across the page and broken measures.
+    fn of(glyph: &Glyph<'_>, transform: Affine) -> Option<Self> {
+        let [a, b, c, d, ..] = transform.as_coeffs();
+        if b.abs() > a.abs() * 0.1 {
+            return None;
+        }
         let advance = match glyph {
             Glyph::Outline(glyph) => glyph.advance_width(),
             Glyph::Type3(glyph) => glyph.advance_width(),
@@ -96,58 +123,45 @@ impl Reader {
         let size = c.hypot(d) * 1_000.0;
         let start = transform * Point::ORIGIN;
         let end = transform * Point::new(f64::from(advance.unwrap_or(500.0)), 0.0);
-        if !(start.x.is_finite() && start.y.is_finite() && end.x.is_finite() && size.is_finite())
-            || size <= 0.0
-        {
-            return;
-        }
-        let width = end.x - start.x;
-        let goes_on = self.lines.last().is_some_and(|line| {
-            let close = (start.y - line.y).abs() < line.size.max(size) * 0.45;
-            close && start.x > line.right - size
-        });
-        if !goes_on {
-            self.lines.push(Line {
-                left: start.x,
-                right: start.x,
-                place: start.y / self.height,
-                y: start.y,
-                size,
-                letter: width,
-                ..Line::default()
-            });
-        }
-        let Some(line) = self.lines.last_mut() else { return };
-        let gap = start.x - line.right;
-        if gap > size * 1.5 && !line.text.is_empty() {
-            line.text.truncate(line.text.trim_end().len());
-            line.text.push_str(CELL);
-        } else if gap > size * 0.18 && !line.text.ends_with(' ') && !line.text.is_empty() && text != " " {
-            line.text.push(' ');
+        let is_finite = start.x.is_finite() && start.y.is_finite() && end.x.is_finite() && size.is_finite();
+        (is_finite && size > 0.0).then_some(Self { left: start.x, right: end.x, y: start.y, size })
+    }
+}
+
+impl Line {
+    /// Appends the text of a glyph, after the space that its place on the page implies.
+    fn push(&mut self, text: &str, glyph: &Placed) {
+        let Placed { left, right, size, .. } = *glyph;
+        let gap = left - self.right;
+        if gap > size * 1.5 && !self.text.is_empty() {
+            self.text.truncate(self.text.trim_end().len());
+            self.text.push_str(CELL);
+        } else if gap > size * 0.18 && !self.text.ends_with(' ') && !self.text.is_empty() && text != " " {
+            self.text.push(' ');
         }
         let blank = text.trim().is_empty();
-        if line.text.is_empty() && blank {
-            line.right = end.x;
-            line.left = end.x;
+        if self.text.is_empty() && blank {
+            self.right = right;
+            self.left = right;
             return;
         }
         for c in text.chars() {
             match c {
-                'ﬁ' => line.text.push_str("fi"),
-                'ﬂ' => line.text.push_str("fl"),
-                'ﬀ' => line.text.push_str("ff"),
-                'ﬃ' => line.text.push_str("ffi"),
-                'ﬄ' => line.text.push_str("ffl"),
-                '\u{a0}' => line.text.push(' '),
+                'ﬁ' => self.text.push_str("fi"),
+                'ﬂ' => self.text.push_str("fl"),
+                'ﬀ' => self.text.push_str("ff"),
+                'ﬃ' => self.text.push_str("ffi"),
+                'ﬄ' => self.text.push_str("ffl"),
+                '\u{a0}' => self.text.push(' '),
                 c if c.is_control() => {}
-                c => line.text.push(c),
+                c => self.text.push(c),
             }
         }
-        line.right = line.right.max(end.x);
+        self.right = self.right.max(right);
         if !blank {
-            line.letters += 1;
-            line.varied |= (width - line.letter).abs() > size * 0.01;
-            line.size = line.size.max(size);
+            self.letters += 1;
+            self.varied |= (right - left - self.letter).abs() > size * 0.01;
+            self.size = self.size.max(size);
         }
     }
 }

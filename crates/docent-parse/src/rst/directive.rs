@@ -59,6 +59,44 @@ impl<'a> Directive<'a> {
     }
 }
 
+/// Directives that show no text on the page.
+const SHOWS_NOTHING: [&str; 34] = [
+    "toctree",
+    "raw",
+    "image",
+    "meta",
+    "index",
+    "default-role",
+    "role",
+    "title",
+    "sectnum",
+    "tabularcolumns",
+    "redirect-from",
+    "sectionauthor",
+    "codeauthor",
+    "program",
+    "currentmodule",
+    "py:currentmodule",
+    "graphviz",
+    "digraph",
+    "mermaid",
+    "uml",
+    "plantuml",
+    "todo",
+    "todolist",
+    "testsetup",
+    "testcleanup",
+    "namespace",
+    "cpp:namespace",
+    "unicode",
+    "date",
+    "header",
+    "footer",
+    "target-notes",
+    "video",
+    "youtube",
+];
+
 impl Parser<'_> {
     /// Parses the explicit markup that starts at `at`; returns where it ends.
     pub(super) fn explicit(&mut self, lines: &[&str], at: usize, place: Place) -> usize {
@@ -107,12 +145,7 @@ impl Parser<'_> {
 
     fn directive(&mut self, name: &str, directive: &Directive<'_>, place: Place) {
         match name {
-            "toctree" | "raw" | "image" | "meta" | "index" | "default-role" | "role" | "title"
-            | "sectnum" | "tabularcolumns" | "redirect-from" | "sectionauthor" | "codeauthor" | "program"
-            | "currentmodule" | "py:currentmodule" | "graphviz" | "digraph" | "mermaid" | "uml"
-            | "plantuml" | "todo" | "todolist" | "testsetup" | "testcleanup" | "namespace"
-            | "cpp:namespace" | "unicode" | "date" | "header" | "footer" | "target-notes" | "video"
-            | "youtube" => {}
+            name if SHOWS_NOTHING.contains(&name) => {}
             "contents" => {
                 let title = directive.title();
                 self.anchors.next(if title.is_empty() { "contents" } else { &title }, None);

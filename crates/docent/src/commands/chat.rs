@@ -64,6 +64,14 @@ pub async fn run(settings: &Settings, arguments: Chat, output: &Output) -> Resul
     editor.set_helper(Some(Commands { description: talk.description.clone() }));
     // The first chat has no history yet.
     let _ = editor.load_history(&history);
+    converse(&mut talk, &mut editor).await?;
+    let _ = editor.save_history(&history);
+    output.note(format!("{FAINT}continue with: docent chat --session {}{FAINT:#}", talk.session));
+    Ok(())
+}
+
+/// Reads lines and handles them until the user leaves.
+async fn converse(talk: &mut Talk, editor: &mut Editor<Commands, DefaultHistory>) -> Result<(), Failure> {
     let mut interrupted = false;
     loop {
         let line = editor.readline("› ");
@@ -73,21 +81,18 @@ pub async fn run(settings: &Settings, arguments: Chat, output: &Output) -> Resul
             Ok(line) if line.trim().is_empty() => {}
             Ok(line) if line.trim_start().starts_with('/') => {
                 if !talk.command(line.trim()).await? {
-                    break;
+                    return Ok(());
                 }
             }
             Ok(line) => talk.ask(&line).await,
-            Err(ReadlineError::Interrupted) if again => break,
+            Err(ReadlineError::Interrupted) if again => return Ok(()),
             Err(ReadlineError::Interrupted) => {
-                output.note(format!("{FAINT}press Ctrl-C again or Ctrl-D to leave{FAINT:#}"));
+                talk.output.note(format!("{FAINT}press Ctrl-C again or Ctrl-D to leave{FAINT:#}"));
             }
-            Err(ReadlineError::Eof) => break,
+            Err(ReadlineError::Eof) => return Ok(()),
             Err(error) => return Err(anyhow::Error::from(error).into()),
         }
     }
-    let _ = editor.save_history(&history);
-    output.note(format!("{FAINT}continue with: docent chat --session {}{FAINT:#}", talk.session));
-    Ok(())
 }
 
 /// A running chat.

@@ -40,10 +40,12 @@ pub async fn run(settings: &Settings, arguments: Search, output: &Output) -> Res
 }
 
 fn show(chunk: &SourceChunk, output: &Output) -> Result<(), Failure> {
-    let part = part(&chunk.book_name, &chunk.module_name);
     output.line(format!(
-        "{STRONG}{}. {}{STRONG:#} {FAINT}[{part}] {:.2}{FAINT:#}",
-        chunk.position, chunk.breadcrumb, chunk.similarity_score
+        "{STRONG}{}. {}{STRONG:#} {FAINT}[{}] {:.2}{FAINT:#}",
+        chunk.position,
+        chunk.breadcrumb,
+        chunk.part(),
+        chunk.similarity_score
     ))?;
     let lines: Vec<&str> = chunk.content.lines().filter(|line| !line.trim().is_empty()).collect();
     let shown = if output.verbose { lines.len() } else { lines.len().min(SHOWN_LINES) };
@@ -54,11 +56,6 @@ fn show(chunk: &SourceChunk, output: &Output) -> Result<(), Failure> {
         output.line(format!("   {FAINT}… {} more lines{FAINT:#}", lines.len() - shown))?;
     }
     output.line(format!("   {LINK}{}{LINK:#}\n", chunk.url))
-}
-
-/// The name of a module, with its book if there are several.
-pub fn part(book: &str, module: &str) -> String {
-    if book.is_empty() { module.to_owned() } else { format!("{book}: {module}") }
 }
 
 fn footer(response: &SearchResponse, output: &Output) {

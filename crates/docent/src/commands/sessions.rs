@@ -2,27 +2,16 @@
 
 mod copy;
 
-use docent_core::answer::ResponseKind;
-use docent_core::session::{Session, SessionStore, Turn};
-use serde::Serialize;
+use docent_core::session::SessionStore;
 use uuid::Uuid;
 
 use crate::cli::Sessions;
 use crate::commands::ask::parse_id;
 use crate::compose;
+use crate::conversation::Conversation;
 use crate::exit::Failure;
 use crate::output::{FAINT, Output, STRONG, write_file};
 use crate::settings::Settings;
-
-/// A whole conversation.
-#[derive(Serialize)]
-pub struct Conversation {
-    /// The session.
-    #[serde(flatten)]
-    pub session: Session,
-    /// Its turns, oldest first.
-    pub turns: Vec<Turn>,
-}
 
 /// Runs the command.
 pub async fn run(settings: &Settings, command: Sessions, output: &Output) -> Result<(), Failure> {
@@ -84,29 +73,6 @@ async fn read(store: &dyn SessionStore, id: Uuid) -> Result<Conversation, Failur
     let session = store.get(id).await.map_err(compose::session_failure)?;
     let turns = store.turns(id, usize::MAX).await.map_err(compose::session_failure)?;
     Ok(Conversation { session, turns })
-}
-
-impl Conversation {
-    /// The conversation as Markdown: questions as headings, answers with their links.
-    pub fn markdown(&self) -> String {
-        let turns: String = self.turns.iter().map(markdown_turn).collect();
-        format!("{}{turns}", markdown_head(&self.session)).trim_end().to_owned()
-    }
-}
-
-/// The head of a conversation in Markdown.
-pub fn markdown_head(session: &Session) -> String {
-    let title = session.title.as_deref().unwrap_or("Conversation");
-    format!("# {title}\n\n{} · {}\n", session.session_id, session.started_at)
-}
-
-/// A turn as Markdown.
-pub fn markdown_turn(turn: &Turn) -> String {
-    let stopped = match turn.response.kind {
-        ResponseKind::Stopped => "\n\n*(stopped before the end)*",
-        _ => "",
-    };
-    format!("\n## {}\n\n{}\n", turn.query, format!("{}{stopped}", turn.response.answer).trim_start())
 }
 
 /// A stored conversation as Markdown.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: keys are compared by their hashes, in constant time; a turn runs only while it holds a permit.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,8 +17,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::{ApiError, Code};
 use super::limits::{Permit, Permits, RateLimits, Waiting};
+use super::network::network;
 use super::token_budget::TokenBudget;
-use super::{Server, pass};
+use super::{Server, read_cookie};
 use crate::settings::{Rights, Serve};
 
 /// How many keystrokes a client may send for every other request it may send.
@@ -121,7 +122,8 @@ impl Access {
             return Ok((None, Rights::Read));
         }
         if path.starts_with("/read/")
-            && let Some((name, ..)) = self.keys.iter().find(|(_, hash, _)| pass::is_valid(headers, hash))
+            && let Some((name, ..)) =
+                self.keys.iter().find(|(_, hash, _)| read_cookie::is_valid(headers, hash))
         {
             return Ok((Some(name.clone()), Rights::Read));
         }
@@ -168,15 +170,6 @@ impl Access {
 fn shown(headers: &HeaderMap) -> Option<[u8; 32]> {
     let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| Sha256::digest(key.trim().as_bytes()).into())
-}
-
-/// The address that identifies a client. An IPv6 client controls its whole /64 network, so that is one
-/// client.
-pub fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
-        address => address,
-    }
 }
 
 /// A client that may read, within the rate limit.

@@ -14,7 +14,7 @@ use docent_core::session::SessionError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::request_id;
+use super::request_id::request_id;
 
 /// The kinds of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
-use super::access::network;
+use super::network::network;
 use crate::settings::Serve;
 use crate::stop::REQUESTS;
 

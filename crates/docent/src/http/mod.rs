@@ -16,13 +16,16 @@ mod html;
 mod log_writer;
 mod limits;
 mod listen;
+mod network;
 mod openai;
 mod owner;
 mod pages;
 mod pass;
 mod quiz;
-pub mod read;
+mod read;
+mod read_cookie;
 mod request;
+mod request_id;
 pub mod retention;
 mod search;
 mod sessions;
@@ -38,6 +41,7 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use docent_backends::session::pending::PendingTurns;
 use docent_core::agent::{Agent, Ask};
 use docent_core::answer::AgentResponse;
@@ -53,10 +57,10 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, Secur
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::compose::Title;
 use crate::exit::{Exit, Failure};
 use crate::mcp;
 use crate::settings::{Serve, Settings};
+use crate::title::Title;
 use access::Access;
 use error::{ApiError, Code};
 use hosts::Hosts;
@@ -64,7 +68,6 @@ use log_writer::LogWriter;
 use request::Arriving;
 
 pub use listen::serve;
-pub use request::request_id;
 
 /// State shared by all routes.
 pub struct Server {
@@ -167,7 +170,7 @@ pub fn app(
     access: mcp::Access,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Router {
-    let (api, mut description) = OpenApiRouter::with_openapi(Description::openapi())
+    let (api, description) = OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(ask::ask))
         .routes(routes!(search::search))
         .routes(routes!(search::suggest))
@@ -189,12 +192,6 @@ pub fn app(
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
         .split_for_parts();
-    description.info.version = env!("CARGO_PKG_VERSION").to_owned();
-    let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-    description.components.get_or_insert_default().add_security_scheme("key", bearer);
-    // A key is optional in the description, because a server without configured keys needs none.
-    description.security =
-        Some(vec![SecurityRequirement::default(), SecurityRequirement::new("key", [""; 0])]);
     let service = mcp::Service {
         answers: Arc::new(Turns(server.clone())),
         library: server.library.clone(),
@@ -204,7 +201,8 @@ pub fn app(
     let arriving = Arriving::new(&server.settings);
     let mcp = mcp::service(service, access, stop)
         .layer(middleware::from_fn_with_state(server.clone(), identify_mcp_client));
-    api.merge(pages::routes(description))
+    api.merge(pages::routes(completed(description)))
+        .route("/read/{*page}", get(read::read))
         .fallback(async || ApiError::new(Code::NotFound, "Not found"))
         .method_not_allowed_fallback(async || ApiError::new(Code::MethodNotAllowed, "Method not allowed"))
         .with_state(server.clone())
@@ -218,6 +216,17 @@ pub fn app(
         .layer(middleware::map_response(secure))
         .layer(cors)
         .layer(middleware::from_fn(request::identified))
+}
+
+/// Adds the version and the API keys to the description of the routes.
+fn completed(mut description: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
+    description.info.version = env!("CARGO_PKG_VERSION").to_owned();
+    let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    description.components.get_or_insert_default().add_security_scheme("key", bearer);
+    // A key is optional in the description, because a server without configured keys needs none.
+    description.security =
+        Some(vec![SecurityRequirement::default(), SecurityRequirement::new("key", [""; 0])]);
+    description
 }
 
 /// Runs turns of MCP clients like all other turns: with permits, metrics and the turn log.

@@ -37,7 +37,6 @@ pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
         .route("/", get(async |headers: HeaderMap| file("index.html", &headers)))
         .route("/widget.js", get(async |headers: HeaderMap| file("widget.js", &headers)))
         .route("/docsearch.js", get(async |headers: HeaderMap| file("docsearch.js", &headers)))
-        .route("/read/{*page}", get(super::read::read))
         .route(
             "/assets/{name}",
             get(async |Path(name): Path<String>, headers: HeaderMap| file(&name, &headers)),

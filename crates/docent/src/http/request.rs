@@ -19,17 +19,9 @@ use tracing::{Instrument, Span};
 
 use super::error::{ApiError, Code, in_openai_shape};
 use super::listen::Running;
+use super::request_id::REQUEST_ID;
 use crate::mcp;
 use crate::settings::Serve;
-
-tokio::task_local! {
-    static REQUEST_ID: Arc<str>;
-}
-
-/// The id of the current request.
-pub fn request_id() -> String {
-    REQUEST_ID.try_with(|id| id.to_string()).unwrap_or_default()
-}
 
 /// The response header with the request id.
 pub static ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");

@@ -20,7 +20,7 @@ use super::access::{Admin, RateLimited};
 use super::error::{ApiError, Code, ErrorBody};
 use super::owner::{MayRead, Owns, new_secret};
 use super::{Server, html};
-use crate::commands::sessions::{markdown_head, markdown_turn};
+use crate::conversation::{markdown_head, markdown_turn};
 
 /// Maximum offset of a list.
 const MOST_SKIPPED: usize = 1_000_000_000;

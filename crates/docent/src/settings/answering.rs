@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use docent_backends::generate::remote::RemoteSettings;
+use docent_backends::generate::RemoteSettings;
 use docent_backends::session::sql::Address;
 use docent_core::agent::{self, RetrievalMode, Rewrite, Verify};
 use docent_core::cite::CitationStyle;

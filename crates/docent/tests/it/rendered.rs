@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use docent_backends::index::contents::SourceRecord;
-use docent_backends::ingest::Progress;
+use docent_backends::progress::Progress;
 use docent_backends::source::{Read, site};
 use docent_backends::testing::ScriptedSite;
 use docent_backends::testing::scripted_site::Answer;

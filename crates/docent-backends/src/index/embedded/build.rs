@@ -13,7 +13,8 @@ use docent_core::index::IndexError;
 use tantivy::directory::error::OpenWriteError;
 use tantivy::directory::{MmapDirectory, RamDirectory};
 
-use super::generation::{self, FORMAT, Generation, Manifest, NO_BOOK, io_error};
+use super::files::{LEXICAL, io_error};
+use super::generation::{self, FORMAT, Generation, Manifest, NO_BOOK};
 use super::lexical::{Lexical, LexicalWriter};
 use super::vectors::{Vectors, round};
 use crate::failpoint;
@@ -98,7 +99,7 @@ fn check(contents: &BookContents<'_>) -> Result<(), IndexError> {
 
 /// Writes the files of a generation.
 fn write(root: &Path, contents: &BookContents<'_>) -> Result<Manifest, IndexError> {
-    let lexical = root.join(generation::LEXICAL);
+    let lexical = root.join(LEXICAL);
     let reach = |name| failpoint::reach(name).map_err(|error| io_error("cannot write", root, error));
     reach("build.start")?;
     fs::create_dir_all(&lexical).map_err(|error| io_error("cannot create", &lexical, error))?;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use docent_core::index::IndexError;
+use serde::{Deserialize, Serialize};
 use tantivy::HasLen;
 use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
 use tantivy::directory::{
@@ -23,10 +24,20 @@ use tantivy::directory::{
 };
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-use super::generation::{FileSum, LEXICAL, io_error};
-
 /// Bytes read at a time when computing a checksum.
 const BLOCK: usize = 256 * 1024;
+
+/// The folder of the keyword index.
+pub(super) const LEXICAL: &str = "lexical";
+
+/// A file's size and checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSum {
+    /// In bytes.
+    pub size: u64,
+    /// xxh3 of its bytes.
+    pub sum: u64,
+}
 
 /// The files of a generation.
 #[derive(Debug)]
@@ -259,4 +270,9 @@ pub(super) fn same_size(path: &Path, size: u64, expected: &FileSum) -> Result<()
 
 pub(super) fn changed(path: &Path) -> IndexError {
     IndexError::Damaged(format!("{} has changed since it was published", path.display()))
+}
+
+/// An I/O error with the path where it happened.
+pub(super) fn io_error(what: &str, path: &Path, source: io::Error) -> IndexError {
+    IndexError::Io { context: format!("{what} {}", path.display()), source }
 }

@@ -31,7 +31,7 @@ use docent_core::language::Language;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-use super::files::{Files, changed, same_size, unreadable};
+use super::files::{FileSum, Files, LEXICAL, changed, io_error, same_size, unreadable};
 use super::lexical::Lexical;
 use super::vectors::{FullPrecision, Vectors};
 use crate::failpoint;
@@ -51,7 +51,6 @@ pub(super) const SCALES: &str = "vectors.scale";
 pub(super) const ROW_MODULES: &str = "modules.u16";
 pub(super) const ROW_BOOKS: &str = "books.u16";
 pub(super) const ROW_PAGES: &str = "pages.u32";
-pub(super) const LEXICAL: &str = "lexical";
 
 /// Describes a generation and its files, so that damage can be detected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,15 +76,6 @@ pub struct Manifest {
     pub created_at: String,
     /// Every other file, by path.
     pub files: BTreeMap<String, FileSum>,
-}
-
-/// A file's size and checksum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileSum {
-    /// In bytes.
-    pub size: u64,
-    /// xxh3 of its bytes.
-    pub sum: u64,
 }
 
 /// An open generation.
@@ -523,9 +513,4 @@ fn generations(folder: &Path) -> Result<Vec<u64>, IndexError> {
     Ok(entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.strip_prefix('g')?.parse().ok())
         .collect())
-}
-
-/// An I/O error with the path where it happened.
-pub(super) fn io_error(what: &str, path: &Path, source: io::Error) -> IndexError {
-    IndexError::Io { context: format!("{what} {}", path.display()), source }
 }

@@ -349,7 +349,7 @@ fn missing_rows_are_detected_when_an_index_is_built_and_when_it_is_opened() {
         let fewer = &bytes[..bytes.len() - row];
         std::fs::write(root.join(file), fewer).unwrap();
         let sum = xxhash_rust::xxh3::xxh3_64(fewer);
-        manifest.files.insert(file.to_owned(), generation::FileSum { size: fewer.len() as u64, sum });
+        manifest.files.insert(file.to_owned(), files::FileSum { size: fewer.len() as u64, sum });
     }
     std::fs::write(root.join("manifest.json"), serde_json::to_vec(&manifest).unwrap()).unwrap();
     std::fs::remove_file(root.join("manifest.sum")).unwrap();

@@ -25,8 +25,8 @@ use uuid::Uuid;
 
 use super::Settings;
 use super::connection::Connection;
+use super::layout::Layout;
 use super::payload::{self, Fields};
-use super::write::Layout;
 use crate::index::contents::SourceRecord;
 
 /// The vector of a passage in Docent's own collections.

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use docent_core::chunk::Chunk;
 use docent_core::embed::{EmbedderId, Vector};
 use docent_core::index::IndexError;
-use qdrant_client::qdrant::{RetrievedPoint, ScrollPointsBuilder, VectorsSelector};
+use qdrant_client::qdrant::{Condition, Filter, RetrievedPoint, ScrollPointsBuilder, VectorsSelector};
 use serde_json::Value;
 
-use super::collection::{self, Reading};
+use super::collection::{self, ROLE, Reading};
 use super::{QdrantIndex, payload, read};
 use crate::index::contents::{Key, Labels, PageRecord, WholeBook, labels};
 
@@ -66,6 +66,25 @@ impl QdrantIndex {
             created_at: crate::now_rfc3339(),
             chunks: rows.into_iter().map(|row| row.chunk).collect(),
         })
+    }
+
+    /// The pages of a collection of Docent's own, in order.
+    pub(super) async fn pages(&self, name: &str) -> Result<Vec<PageRecord>, IndexError> {
+        let request = ScrollPointsBuilder::new(name)
+            .filter(Filter::must([Condition::matches(ROLE, "page".to_owned())]))
+            .with_payload(true);
+        let mut pages: Vec<(u64, PageRecord)> = Vec::new();
+        collection::scroll(&self.connection, request, |point| {
+            let payload = payload::json_of(point.payload);
+            let number = payload.get("number").and_then(Value::as_u64).unwrap_or_default();
+            let page = serde_json::from_value(payload.get("page").cloned().unwrap_or_default())
+                .map_err(|error| IndexError::Damaged(format!("a page of `{name}`: {error}")))?;
+            pages.push((number, page));
+            Ok(true)
+        })
+        .await?;
+        pages.sort_by_key(|(number, _)| *number);
+        Ok(pages.into_iter().map(|(_, page)| page).collect())
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod collection;
 mod connection;
+mod layout;
 mod upload;
 mod keywords;
 mod embedder_check;
@@ -34,9 +35,9 @@ use serde_json::Value;
 use collection::{Collection, Reading};
 use connection::Connection;
 pub use connection::Server;
+pub use layout::{Layout, Quantization};
 pub use payload::Fields;
 use search::{Asked, point_id, row_id};
-pub use write::{Layout, Quantization};
 
 /// How long the collection behind the alias is cached before the alias is looked up again.
 const ALIAS_TTL: Duration = Duration::from_secs(1);

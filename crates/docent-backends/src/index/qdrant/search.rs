@@ -76,27 +76,10 @@ impl Asked {
         let has_keywords = collection.is_own() && !terms.is_empty();
         let mut unknown = Vec::new();
         if has_keywords {
-            let by = |sparse: keywords::Sparse| {
-                Query::new_nearest(VectorInput::new_sparse(sparse.indices, sparse.values))
-            };
-            queries.push(start().query(by(keywords::question(&terms))).using(KEYWORDS).build());
-            // Qdrant does not expose the IDF of a term. But in a search for the term alone, the score is the
-            // IDF times the weight in the passage found.
+            queries.push(start().query(weighed(keywords::question(&terms))).using(KEYWORDS).build());
             let asked = terms.iter().map(|term| keywords::number(term));
             unknown = asked.filter(|term| collection.rarity(*term).is_none()).take(MOST_ASKED).collect();
-            for term in &unknown {
-                let alone = keywords::Sparse { indices: vec![*term], values: vec![1.0] };
-                let names = VectorsSelector { names: vec![KEYWORDS.to_owned()] };
-                queries.push(
-                    QueryPointsBuilder::new(&collection.name)
-                        .query(by(alone))
-                        .using(KEYWORDS)
-                        .limit(1)
-                        .with_payload(false)
-                        .with_vectors(names)
-                        .build(),
-                );
-            }
+            queries.extend(unknown.iter().map(|term| alone(collection, *term)));
         }
         Ok(Self { terms, unknown, has_dense: vector.is_some(), has_keywords, queries })
     }
@@ -137,6 +120,22 @@ impl Asked {
             }
         }
     }
+}
+
+fn weighed(sparse: keywords::Sparse) -> Query {
+    Query::new_nearest(VectorInput::new_sparse(sparse.indices, sparse.values))
+}
+
+/// Searches for one term, for its weight: Qdrant does not expose the IDF of a term, but in a search for the term alone,
+/// the score is the IDF times the weight in the passage found.
+fn alone(collection: &Collection, term: u32) -> QueryPoints {
+    QueryPointsBuilder::new(&collection.name)
+        .query(weighed(keywords::Sparse { indices: vec![term], values: vec![1.0] }))
+        .using(KEYWORDS)
+        .limit(1)
+        .with_payload(false)
+        .with_vectors(VectorsSelector { names: vec![KEYWORDS.to_owned()] })
+        .build()
 }
 
 /// The payload that ranking needs.

@@ -12,15 +12,13 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use docent_core::embed::Vector;
 use docent_core::index::IndexError;
-use qdrant_client::qdrant::quantization_config::Quantization as QuantizationConfig;
 use qdrant_client::qdrant::{
-    BinaryQuantizationBuilder, CollectionStatus, Condition, CreateAliasBuilder, CreateCollectionBuilder,
+    CollectionStatus, Condition, CreateAliasBuilder, CreateCollectionBuilder,
     CreateFieldIndexCollectionBuilder, Distance, FieldType, Filter, Modifier, PayloadIncludeSelector,
-    QuantizationType, ScalarQuantizationBuilder, ScrollPointsBuilder, SparseVectorParamsBuilder,
-    SparseVectorsConfigBuilder, VectorParamsBuilder, VectorsConfigBuilder, VectorsSelector,
+    ScrollPointsBuilder, SparseVectorParamsBuilder, SparseVectorsConfigBuilder, VectorParamsBuilder,
+    VectorsConfigBuilder, VectorsSelector,
 };
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::sleep;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -33,34 +31,6 @@ use crate::index::target::{IndexTarget, Published};
 
 /// How long to wait for the server to optimize a new collection before publishing it anyway.
 const OPTIMIZATION_TIMEOUT: Duration = Duration::from_secs(3600);
-
-/// The layout of new collections.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Layout {
-    /// Number of shards; the server decides if not set.
-    pub shards: Option<u32>,
-    /// Number of replicas of each shard.
-    pub replicas: Option<u32>,
-    /// How vectors are compressed for the first pass of a search.
-    pub quantization: Quantization,
-    /// Whether full vectors and payloads are kept on disk instead of in memory.
-    pub on_disk: bool,
-}
-
-/// How vectors are compressed for the first pass of a search. The best hits are rescored with full vectors.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Quantization {
-    /// No compression.
-    #[default]
-    None,
-    /// One byte per dimension.
-    Scalar,
-    /// One bit per dimension; for vectors with many dimensions.
-    Binary,
-}
 
 #[async_trait]
 impl IndexTarget for QdrantIndex {
@@ -179,25 +149,6 @@ impl QdrantIndex {
         Ok(())
     }
 
-    /// The pages of a collection of Docent's own, in order.
-    pub(super) async fn pages(&self, name: &str) -> Result<Vec<PageRecord>, IndexError> {
-        let request = ScrollPointsBuilder::new(name)
-            .filter(Filter::must([Condition::matches(ROLE, "page".to_owned())]))
-            .with_payload(true);
-        let mut pages: Vec<(u64, PageRecord)> = Vec::new();
-        collection::scroll(&self.connection, request, |point| {
-            let payload = payload::json_of(point.payload);
-            let number = payload.get("number").and_then(Value::as_u64).unwrap_or_default();
-            let page = serde_json::from_value(payload.get("page").cloned().unwrap_or_default())
-                .map_err(|error| IndexError::Damaged(format!("a page of `{name}`: {error}")))?;
-            pages.push((number, page));
-            Ok(true)
-        })
-        .await?;
-        pages.sort_by_key(|(number, _)| *number);
-        Ok(pages.into_iter().map(|(_, page)| page).collect())
-    }
-
     async fn create(&self, name: &str, contents: &BookContents<'_>) -> Result<(), IndexError> {
         let layout = &self.settings.layout;
         let mut sparse = SparseVectorsConfigBuilder::default();
@@ -216,17 +167,7 @@ impl QdrantIndex {
         if let Some(replicas) = layout.replicas {
             request = request.replication_factor(replicas);
         }
-        let quantization: Option<QuantizationConfig> = match layout.quantization {
-            Quantization::None => None,
-            Quantization::Scalar => Some(
-                ScalarQuantizationBuilder::default()
-                    .r#type(QuantizationType::Int8.into())
-                    .always_ram(true)
-                    .into(),
-            ),
-            Quantization::Binary => Some(BinaryQuantizationBuilder::new(true).into()),
-        };
-        if let Some(quantization) = quantization {
+        if let Some(quantization) = layout.quantization.config() {
             request = request.quantization_config(quantization);
         }
         // If this is not set, the server's default applies to payloads.

@@ -14,7 +14,8 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::SqlSessions;
-use super::database::{Row, Transaction, Value};
+use super::database::Transaction;
+use super::row::{Row, Value};
 use super::{INSERT_TURN, next_use};
 
 /// Number of logged turns copied at a time.

@@ -1,17 +1,15 @@
-//! A common interface to SQLite and PostgreSQL: runs statements and returns rows.
+//! A common interface to SQLite and PostgreSQL: runs statements and returns rows (`row.rs`).
 //!
 //! The differences (connecting, transactions, locks, error codes) are in `sqlite.rs` and `postgres.rs`.
 //!
 //! Invariant: statements do not depend on the database, except for those given to [`Database::either`].
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::postgres::{PgPool, PgRow};
-use sqlx::query::Query;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Encode, Postgres, Row as _, SqlSafeStr, Sqlite, Type};
-use uuid::Uuid;
+use sqlx::postgres::PgPool;
+use sqlx::{Postgres, SqlSafeStr, Sqlite};
 
 use super::postgres;
+use super::row::{Row, Value, bound};
 use super::sqlite::{self, File};
 use crate::failpoint;
 
@@ -26,21 +24,6 @@ pub(super) enum Database {
 pub(super) enum Transaction {
     Sqlite(sqlx::Transaction<'static, Sqlite>),
     Postgres(sqlx::Transaction<'static, Postgres>),
-}
-
-/// A value bound to a statement.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'v> {
-    Id(Uuid),
-    Number(i64),
-    Text(&'v str),
-    Maybe(Option<&'v str>),
-}
-
-/// A row returned by a statement.
-pub(super) enum Row {
-    Sqlite(SqliteRow),
-    Postgres(PgRow),
 }
 
 impl Database {
@@ -156,56 +139,6 @@ const MIGRATIONS: [(i64, &str, &str); 3] = [
     (2, "log", include_str!("../migrations/0002_log.sql")),
     (3, "owners", include_str!("../migrations/0003_owners.sql")),
 ];
-
-impl Row {
-    /// The id in a column.
-    pub(super) fn id(&self, column: &str) -> sqlx::Result<Uuid> {
-        self.text(column)?.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))
-    }
-
-    /// The text in a column.
-    pub(super) fn text(&self, column: &str) -> sqlx::Result<String> {
-        match self {
-            Self::Sqlite(row) => row.try_get(column),
-            Self::Postgres(row) => row.try_get(column),
-        }
-    }
-
-    /// The text in a nullable column.
-    pub(super) fn maybe(&self, column: &str) -> sqlx::Result<Option<String>> {
-        match self {
-            Self::Sqlite(row) => row.try_get(column),
-            Self::Postgres(row) => row.try_get(column),
-        }
-    }
-
-    /// The number in a column.
-    pub(super) fn number(&self, column: &str) -> sqlx::Result<i64> {
-        match self {
-            Self::Sqlite(row) => row.try_get(column),
-            Self::Postgres(row) => row.try_get(column),
-        }
-    }
-}
-
-/// A statement with its values.
-///
-/// PostgreSQL cannot store a NUL character in text, so it is removed for both databases. Records contain
-/// none, since JSON writes it as `\u0000`.
-fn bound<DB: sqlx::Database>(sql: &'static str, values: &[Value<'_>]) -> Query<'static, DB, DB::Arguments>
-where
-    i64: for<'v> Encode<'v, DB> + Type<DB>,
-    String: for<'v> Encode<'v, DB> + Type<DB>,
-    Option<String>: for<'v> Encode<'v, DB> + Type<DB>,
-{
-    let clean = |text: &str| text.replace('\0', "");
-    values.iter().fold(sqlx::query(sql), |query, value| match value {
-        Value::Id(id) => query.bind(id.to_string()),
-        Value::Number(number) => query.bind(*number),
-        Value::Text(text) => query.bind(clean(text)),
-        Value::Maybe(text) => query.bind(text.map(clean)),
-    })
-}
 
 /// Whether an error means that stored data is damaged, rather than a temporary failure.
 pub(super) fn is_damage(error: &sqlx::Error) -> bool {

@@ -5,7 +5,7 @@ use docent_core::session::SessionError;
 use docent_core::turn_log::{Feedback, LoggedTurn, Rating, TurnLog};
 use uuid::Uuid;
 
-use super::database::{Row, Value};
+use super::row::{Row, Value};
 use super::{SqlSessions, postgres, sqlite};
 
 #[async_trait]

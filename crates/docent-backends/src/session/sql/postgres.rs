@@ -18,7 +18,7 @@ use sqlx::query::Query;
 use sqlx::{ConnectOptions, Connection, Postgres, Transaction};
 
 use super::STORE_TIMEOUT;
-use super::database::Row;
+use super::row::Row;
 
 /// Maximum number of connections per process: a write takes milliseconds, and servers allow few connections.
 pub(super) const CONNECTIONS: u32 = 8;

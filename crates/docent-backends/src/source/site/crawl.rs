@@ -17,12 +17,12 @@ use reqwest::Url;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use super::discover::Listed;
-use super::fetch::FetchError;
+use super::fetch_error::FetchError;
 use super::page::{Candidate, How, Left, PageReader, SitePage, has_text};
 use super::scope::{Scope, key};
 use super::{SiteReport, llms, modules};
 use crate::index::contents::SourceRecord;
-use crate::ingest::Progress;
+use crate::progress::Progress;
 use crate::source::{Read, SourceError};
 
 /// Maximum number of known addresses, which are remembered so that none is requested twice. When it is

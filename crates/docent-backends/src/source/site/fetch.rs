@@ -8,18 +8,17 @@
 use std::collections::HashMap;
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use reqwest::header::{self, HeaderMap, HeaderName};
 use reqwest::{Response, StatusCode, Url, redirect};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use super::address::{CheckedResolver, PrivateAddress, Reach};
+use super::fetch_error::FetchError;
 use super::host::{Host, LONGEST_ROBOTS, Rules};
 use super::limits::Limits;
 use crate::resilience::http::{connection_trouble, retry_after};
-use crate::resilience::{self, Breaker, Policy, Transient};
+use crate::resilience::{self, Breaker, Policy};
 
 /// Prefers Markdown, since it is what the author wrote.
 const ACCEPT: &str =
@@ -77,74 +76,6 @@ pub struct Wanted<'a> {
     pub inside: &'a (dyn Fn(&Url) -> bool + Sync),
     /// The cached validators of an address.
     pub known: &'a (dyn Fn(&Url) -> Validators + Sync),
-}
-
-/// Why a page could not be fetched, sorted by what the caller can do about it.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum FetchError {
-    /// `robots.txt` disallows it.
-    #[error("forbidden by robots.txt")]
-    Robots,
-    /// The address is in a private network, and that is not allowed.
-    #[error("it leads to a private address")]
-    Private,
-    /// Only http and https are supported, without a user name or password.
-    #[error("not an http or https address")]
-    Scheme,
-    /// The page does not exist.
-    #[error("not found ({0})")]
-    Missing(u16),
-    /// The server rejected the request.
-    #[error("refused by the server ({0})")]
-    Refused(u16),
-    /// It redirects to another site.
-    #[error("redirects to another site")]
-    Elsewhere,
-    /// There are too many redirects, or they form a loop.
-    #[error("too many redirects")]
-    Redirects,
-    /// It exceeds the size limit.
-    #[error("too large")]
-    TooLarge,
-    /// It is an image, a program, a video …
-    #[error("not text ({0})")]
-    NotText(String),
-    /// Try again later.
-    #[error("{what}")]
-    Trouble {
-        /// The reason.
-        what: String,
-        /// The time from `Retry-After`.
-        wait: Option<Duration>,
-    },
-}
-
-impl FetchError {
-    fn trouble(what: impl Into<String>) -> Self {
-        Self::Trouble { what: what.into(), wait: None }
-    }
-}
-
-impl Transient for FetchError {
-    fn is_transient(&self) -> bool {
-        matches!(self, Self::Trouble { .. })
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Trouble { wait, .. } => *wait,
-            _ => None,
-        }
-    }
-
-    fn open_circuit() -> Self {
-        Self::trouble("circuit breaker open after repeated failures")
-    }
-
-    fn timed_out() -> Self {
-        Self::trouble("the request timed out")
-    }
 }
 
 /// The result of one request: a page or a redirect.

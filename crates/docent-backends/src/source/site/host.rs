@@ -8,7 +8,7 @@ use texting_robots::Robot;
 use tokio::sync::{Mutex, OnceCell, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until};
 
-use super::fetch::FetchError;
+use super::fetch_error::FetchError;
 
 /// The user agent that rules in `robots.txt` refer to.
 pub const AGENT: &str = "docent";

@@ -19,7 +19,8 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::cache::{Cache, Stored};
-use super::fetch::{FetchError, Fetcher, Wanted, kind};
+use super::fetch::{Fetcher, Wanted, kind};
+use super::fetch_error::FetchError;
 use super::host::AGENT;
 use super::limits::Limits;
 use super::scope::Scope;

@@ -3,7 +3,7 @@
 //! Invariant: entries are read one by one; memory holds only one of them, however long the sitemap is.
 
 use quick_xml::Reader;
-use quick_xml::events::Event;
+use quick_xml::events::{BytesRef, Event};
 use time::{Date, Month, OffsetDateTime, Time, UtcOffset};
 
 /// One entry of a sitemap.
@@ -35,18 +35,7 @@ pub fn read(text: &[u8], mut take: impl FnMut(Entry) -> bool) {
             }
             Ok(Event::Text(text)) => words.push_str(&text.decode().unwrap_or_default()),
             Ok(Event::CData(text)) => words.push_str(&String::from_utf8_lossy(&text)),
-            Ok(Event::GeneralRef(name)) => match &*name {
-                b"amp" => words.push('&'),
-                b"apos" => words.push('\''),
-                b"quot" => words.push('"'),
-                b"lt" => words.push('<'),
-                b"gt" => words.push('>'),
-                _ => {
-                    if let Ok(Some(sign)) = name.resolve_char_ref() {
-                        words.push(sign);
-                    }
-                }
-            },
+            Ok(Event::GeneralRef(name)) => words.extend(character(&name)),
             Ok(Event::End(end)) => {
                 let name = end.name().as_ref().to_vec();
                 while path.pop().is_some_and(|open| open != name) {}
@@ -69,6 +58,18 @@ pub fn read(text: &[u8], mut take: impl FnMut(Entry) -> bool) {
             Ok(Event::Eof) | Err(_) => return,
             Ok(_) => {}
         }
+    }
+}
+
+/// The character that an entity stands for.
+fn character(name: &BytesRef<'_>) -> Option<char> {
+    match &**name {
+        b"amp" => Some('&'),
+        b"apos" => Some('\''),
+        b"quot" => Some('"'),
+        b"lt" => Some('<'),
+        b"gt" => Some('>'),
+        _ => name.resolve_char_ref().ok().flatten(),
     }
 }
 

@@ -267,14 +267,14 @@ fn a_stopped_turn_is_not_shown_as_an_abstention() {
     let ids = (Uuid::nil(), Uuid::nil());
     let asked = "What is a node?";
     let silent = Turn::stopped(ids, asked, String::new(), (Vec::new(), Vec::new()), Vec::new());
-    assert_eq!(crate::agent::history::said(&silent), "(stopped by the reader)");
+    assert_eq!(crate::agent::window::said(&silent), "(stopped by the reader)");
     assert!(!silent.response.grounded);
 
     let known = turn(asked).response;
     let (sentences, citations) = (vec![known.sentences[0].clone(); 2], known.citations);
     let begun = Turn::stopped(ids, asked, String::new(), (sentences, citations), Vec::new());
     let words = &begun.response.sentences[0].text;
-    assert_eq!(crate::agent::history::said(&begun), format!("{words} {words}"));
+    assert_eq!(crate::agent::window::said(&begun), format!("{words} {words}"));
     assert_eq!(begun.response.answer, format!("{words}\n\n{words}"), "each sentence begins a paragraph");
     assert!(begun.response.grounded);
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use docent_backends::index::contents::SourceRecord;
 use docent_backends::index::target::IndexTarget;
-use docent_backends::ingest::{Plan, Progress, Report, ingest};
+use docent_backends::ingest::{Plan, Report, ingest};
+use docent_backends::progress::Progress;
 use docent_backends::source::pdf::PdfParser;
 use docent_core::language::Language;
 use tokio::runtime::Handle;

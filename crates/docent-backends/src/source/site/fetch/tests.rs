@@ -1,7 +1,9 @@
 use std::io::Write as _;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use super::*;
+use crate::resilience::Transient;
 use crate::testing::scripted_site::{Answer, ScriptedSite, Visit};
 
 fn small() -> Limits {

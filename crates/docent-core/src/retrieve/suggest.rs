@@ -5,9 +5,9 @@
 
 use futures_util::lock::Mutex;
 
+use super::{Confidence, RetrieveError, Retriever};
 use crate::index::{Filter, PageOutline};
 use crate::query::Question;
-use crate::retrieve::{Confidence, RetrieveError, Retriever};
 
 /// Number of candidates tried per suggestion.
 const TRIED: usize = 4;
@@ -17,7 +17,7 @@ const LONGEST_HEADING: usize = 80;
 
 /// The suggestions of one generation, computed as needed.
 #[derive(Debug, Default)]
-pub(crate) struct Suggested {
+pub(super) struct Suggested {
     progress: Mutex<Progress>,
 }
 
@@ -32,7 +32,7 @@ struct Progress {
 impl Suggested {
     /// At most `limit` questions. A request for more than are known continues where the last one stopped;
     /// concurrent requests wait for the result instead of repeating the searches.
-    pub(crate) async fn up_to(&self, limit: usize, book: &Retriever) -> Result<Vec<String>, RetrieveError> {
+    pub(super) async fn up_to(&self, limit: usize, book: &Retriever) -> Result<Vec<String>, RetrieveError> {
         let mut progress = self.progress.lock().await;
         let most = limit.saturating_mul(TRIED);
         if progress.found.len() < limit && progress.tried < most {

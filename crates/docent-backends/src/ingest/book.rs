@@ -1,0 +1,100 @@
+//! The first step of an ingest: reads all sources as one book.
+//!
+//! Invariant: ids of pages are unique in the book, whatever files its sources contain.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use docent_parse::document::{Document, Warning};
+
+use super::{IngestError, Plan};
+use crate::index::contents::Labels;
+use crate::progress::Progress;
+use crate::source;
+use crate::source::site::{self, SiteReport};
+
+/// Bytes of text used to detect the book's language.
+const LANGUAGE_SAMPLE: usize = 40_000;
+
+/// Everything read from the sources.
+#[derive(Default)]
+pub(super) struct Book {
+    pub(super) volumes: Vec<Volume>,
+    pub(super) warnings: Vec<Warning>,
+    pub(super) kinds: Vec<String>,
+    pub(super) labels: Labels,
+    pub(super) other_files: BTreeMap<String, usize>,
+    pub(super) sites: Vec<SiteReport>,
+}
+
+/// The pages of one source.
+pub(super) struct Volume {
+    /// The name of the book; empty if it has none.
+    pub(super) name: String,
+    pub(super) documents: Vec<Document>,
+}
+
+/// Reads the sources in the order of the plan.
+pub(super) async fn read_book(
+    plan: &Plan,
+    folder: &Path,
+    progress: &dyn Progress,
+) -> Result<Book, IngestError> {
+    let mut book = Book::default();
+    for source in &plan.sources {
+        let is_site = site::is_address(&source.location);
+        let mut read = match is_site {
+            true => site::read(source, &plan.limits, folder, progress).await?,
+            false => source::read(source, &plan.reading)?,
+        };
+        // An empty source would silently remove its book from the index.
+        if read.documents.is_empty() {
+            return Err(IngestError::NoPages(source.location.clone()));
+        }
+        let mut sections = read.documents.iter().flat_map(|document| &document.sections);
+        if sections.all(|section| section.blocks.is_empty()) {
+            return Err(IngestError::NoText(source.location.clone()));
+        }
+        // Ids of site pages are URLs and therefore unique. Other sources may both have an `index.md`, so
+        // their ids get a prefix.
+        let above = match &source.name {
+            _ if is_site => None,
+            Some(name) => Some(name.as_str()),
+            None => (plan.sources.len() > 1).then(|| source.location.trim_end_matches('/')),
+        };
+        if let Some(above) = above {
+            let ids = read.documents.iter_mut().map(|document| &mut document.id);
+            for id in ids.chain(read.warnings.iter_mut().map(|warning| &mut warning.path)) {
+                *id = format!("{above}/{id}");
+            }
+        }
+        let name = source.name.clone().unwrap_or_default();
+        book.labels.extend(read.labels.into_iter().map(|(module, label)| ((name.clone(), module), label)));
+        book.volumes.push(Volume { name, documents: read.documents });
+        book.warnings.extend(read.warnings);
+        book.kinds.push(read.kind);
+        book.sites.extend(read.site);
+        for (extension, count) in read.other_files {
+            *book.other_files.entry(extension).or_default() += count;
+        }
+    }
+    if let Err(error) = site::forget_others(folder, &plan.sources) {
+        tracing::warn!(%error, "cannot remove the cached pages of sites that are no longer sources");
+    }
+    Ok(book)
+}
+
+/// The first prose of the book, up to [`LANGUAGE_SAMPLE`] bytes.
+pub(super) fn language_sample(volumes: &[Volume]) -> String {
+    let mut sample = String::new();
+    let documents = volumes.iter().flat_map(|volume| &volume.documents);
+    let blocks = documents.flat_map(|document| &document.sections).flat_map(|section| &section.blocks);
+    for block in blocks.filter(|block| !block.kind.is_atomic()) {
+        if sample.len() > LANGUAGE_SAMPLE {
+            break;
+        }
+        sample.push_str(&block.text);
+        sample.push('\n');
+    }
+    sample
+}
