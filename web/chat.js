@@ -368,3 +368,5 @@ function drawTheme() {
   byId("theme").setAttribute("aria-label", label);
   byId("theme").title = label;
 }
+// So that the first Ctrl-K does not lose what is typed right after it.
+window.requestIdleCallback?.(() => import("./search.js"));

@@ -15,7 +15,7 @@
 
 import { connect } from "./api.js";
 import { element, icon, openInThisTab } from "./elements.js";
-import { addStyles, followColors, ownTag, whenReady } from "./embed.js";
+import { addStyles, followColors, keepKeys, ownTag, whenReady } from "./embed.js";
 import { Search } from "./search.js";
 import { onControlK, onSlash } from "./shortcut.js";
 import baseStyles from "./base.css";
@@ -51,6 +51,7 @@ function show({ container, inputSelector, placeholder }) {
   (place ?? document.body).append(host);
   input?.addEventListener("click", open);
   followColors(host, settings, button, shadow.querySelector("dialog"));
+  keepKeys(host);
   onControlK(window, open);
   onSlash(window, open);
 }

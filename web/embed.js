@@ -58,6 +58,12 @@ export function followColors(host, settings, accented, surface) {
   prefersDark.addEventListener("change", choose);
 }
 
+/** Keeps keys that are typed in `host` from the shortcuts of the page, which cannot see that they are typed into a text box. */
+export function keepKeys(host) {
+  const keep = (event) => !event.ctrlKey && !event.metaKey && event.stopPropagation();
+  for (const kind of ["keydown", "keypress", "keyup"]) host.addEventListener(kind, keep);
+}
+
 /** Runs something that must never break the author's page. */
 export function guarded(run) {
   try {

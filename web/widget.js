@@ -43,7 +43,7 @@ import { Turn } from "./answer.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { element, icon, iconButton, openInThisTab } from "./elements.js";
-import { addStyles, followColors, guarded, ownTag, whenReady } from "./embed.js";
+import { addStyles, followColors, guarded, keepKeys, ownTag, whenReady } from "./embed.js";
 import * as floating from "./floating.js";
 import { recall, remember } from "./memory.js";
 import { Search } from "./search.js";
@@ -135,6 +135,7 @@ class Widget {
     this.#shadow.append(this.askSelection, this.launcher, this.panel);
     document.body.append(this.#host);
     followColors(this.#host, this.settings, this.launcher, this.panel);
+    keepKeys(this.#host);
     narrow.addEventListener("change", () => this.panel.setAttribute("aria-modal", String(narrow.matches)));
     offerForSelection(this.askSelection, this.#isOutside);
     if (this.#hasSearch) {

@@ -19,8 +19,6 @@ SCRIPT = """<script>
   const follow = () => { root.dataset.theme = body.dataset.mdColorScheme === "slate" || root.dataset.bsTheme === "dark" ? "dark" : "light"; };
   follow();
   new MutationObserver(follow).observe(root, { attributeFilter: ["data-bs-theme", "data-md-color-scheme"], subtree: true });
-  // Themes have keys of their own, and cannot see that a key in the widget is typed into a text box.
-  body.addEventListener("keydown", (event) => { if (event.target.localName === "docent-widget" && !event.ctrlKey && !event.metaKey) event.stopPropagation(); });
 })();
 </script>"""
 

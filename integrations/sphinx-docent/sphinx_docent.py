@@ -14,8 +14,6 @@ PAGES = {"html", "dirhtml", "singlehtml"}
 SCRIPT = """
 addEventListener("DOMContentLoaded", () => {
   const root = document.documentElement, { body } = document;
-  // Themes have keys of their own, and cannot see that a key in the widget is typed into a text box.
-  body.addEventListener("keydown", (event) => { if (event.target.localName === "docent-widget" && !event.ctrlKey && !event.metaKey) event.stopPropagation(); });
   if (root.dataset.theme) return;
   const follow = () => { root.dataset.theme = body.dataset.theme ?? "light"; };
   follow();

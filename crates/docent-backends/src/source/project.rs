@@ -54,54 +54,41 @@ impl Generator {
 
 /// The project in a folder or in one of the usual folders below it; `None` if there are no pages.
 pub fn find(folder: &Path) -> Option<Project> {
-    let candidates = std::iter::once("").chain(USUAL);
-    let configured = candidates.filter_map(|below| {
-        let project = configured(&folder.join(below))?;
-        let location = Path::new(below).join(&project.location);
-        Some(Project {
-            location: if location.as_os_str().is_empty() { ".".into() } else { location },
-            ..project
-        })
-    });
-    let mut configured = configured;
-    configured.next().or_else(|| plain(folder))
+    let mut candidates = std::iter::once(".").chain(USUAL);
+    candidates
+        .find_map(|below| Some(Project { location: below.into(), ..configured(&folder.join(below))? }))
+        .or_else(|| plain(folder))
 }
 
 /// The project whose configuration is in this folder.
 fn configured(folder: &Path) -> Option<Project> {
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
-    let project = |generator, location: &str, title: Option<String>, base_url: Option<String>| {
+    let project = |generator, title: Option<String>, base_url: Option<String>| {
         let title = title.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty());
         let base_url = base_url.filter(|url| docusaurus::is_published(url));
-        Some(Project { generator: Some(generator), location: location.into(), title, base_url })
+        Some(Project { generator: Some(generator), location: PathBuf::new(), title, base_url })
     };
     if docusaurus::is_project(folder) {
         let pages = folder::pages_folder(folder);
         let (title, base_url) = (docusaurus::title(folder), docusaurus::base_url(&pages));
-        return project(Generator::Docusaurus, "", title, base_url);
+        return project(Generator::Docusaurus, title, base_url);
     }
     if let Some(config) = generator::mkdocs_config(folder) {
         let value = |key| generator::value(&config, key).map(str::to_owned);
-        return project(Generator::MkDocs, "", value("site_name"), value("site_url"));
+        return project(Generator::MkDocs, value("site_name"), value("site_url"));
     }
     if let Some(config) = read("book.toml").filter(|_| folder.join("src/SUMMARY.md").is_file()) {
-        return project(Generator::MdBook, "", assigned(&config, "title"), None);
+        return project(Generator::MdBook, assigned(&config, "title"), None);
     }
     if let Some(config) = read("conf.py") {
         return project(
             Generator::Sphinx,
-            "",
             assigned(&config, "html_title").or_else(|| assigned(&config, "project")),
             assigned(&config, "html_baseurl"),
         );
     }
     if let Some(config) = generator::vitepress_config(folder) {
-        return project(
-            Generator::VitePress,
-            "",
-            docusaurus::setting(&config, "title").map(str::to_owned),
-            None,
-        );
+        return project(Generator::VitePress, docusaurus::setting(&config, "title").map(str::to_owned), None);
     }
     None
 }
@@ -109,9 +96,8 @@ fn configured(folder: &Path) -> Option<Project> {
 /// A folder of pages without a site generator: the first of the usual folders with pages, else the folder itself.
 fn plain(folder: &Path) -> Option<Project> {
     let has_pages = |below: &&str| folder::contains_pages(&folder.join(below));
-    let below = USUAL.into_iter().find(has_pages).or_else(|| [""].into_iter().find(has_pages))?;
-    let location = if below.is_empty() { "." } else { below };
-    Some(Project { generator: None, location: location.into(), title: None, base_url: None })
+    let below = USUAL.into_iter().chain(["."]).find(has_pages)?;
+    Some(Project { generator: None, location: below.into(), title: None, base_url: None })
 }
 
 /// The literal string that a line of TOML or Python assigns to a name.

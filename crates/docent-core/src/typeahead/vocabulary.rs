@@ -141,6 +141,9 @@ impl Vocabulary {
                 let beginning: String = entry.text.chars().take(length).collect();
                 distance = distance.min(osa_distance(word, &beginning));
             }
+            if distance > most && length >= TWO_LETTERS_FROM && is_stem_of_misspelled(entry, word) {
+                distance = 2;
+            }
             if distance <= most {
                 found.push((distance, number));
             }
@@ -154,6 +157,18 @@ impl Vocabulary {
         let quality = MISSPELLED - PER_LETTER * least.saturating_sub(1) as f32;
         (least, found.into_iter().map(|(_, number)| (number, quality)).collect())
     }
+}
+
+/// Whether a word begins like a term with one different letter, and goes on with an ending ("simlated" for "simul").
+fn is_stem_of_misspelled(entry: &Entry, word: &str) -> bool {
+    let length = word.chars().count();
+    let lengths = entry.length.saturating_sub(1)..=entry.length + 1;
+    let is_ending = |rest: usize| (1..=LONGEST_ENDING).contains(&rest);
+    entry.length >= SHORTEST_MISSPELLED
+        && lengths.filter(|kept| is_ending(length.saturating_sub(*kept))).any(|kept| {
+            let beginning: String = word.chars().take(kept).collect();
+            osa_distance(&beginning, &entry.text) == 1
+        })
 }
 
 /// The letters and digits that occur in a text, as a set of bits.
@@ -219,6 +234,8 @@ mod tests {
         assert_eq!(meanings("plguin", "plguin", false), ["plugin"]);
         assert_eq!(meanings("dcousau", "dcousau", true), ["docusaurus"]);
         assert_eq!(meanings("sitemp", "sitemp", true), ["sitemap"]);
+        assert_eq!(meanings("configruation", "configru", true), ["configur"]);
+        assert_eq!(meanings("depnding", "depnd", true), ["depend"]);
         assert!(meanings("zebra", "zebra", false).is_empty());
         assert!(meanings("dpl", "dpl", false).is_empty());
     }

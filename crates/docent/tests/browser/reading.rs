@@ -48,7 +48,8 @@ async fn a_citation_opens_the_page_beside_the_answer_at_the_quoted_words() {
         turn.is("complete").await;
         browser.find("reading").await;
 
-        // Read on: the headings, the next page, and back.
+        // Read on: the headings, the next page, and back. In a low window, the page is longer than the pane.
+        browser.sized(1400, 480).await;
         browser
             .find("reading-headings")
             .await
@@ -63,6 +64,7 @@ async fn a_citation_opens_the_page_beside_the_answer_at_the_quoted_words() {
         browser
             .until(&format!("Math.abs({top}) < 60 || document.querySelector('.reading-body').scrollTop > 0"))
             .await;
+        browser.sized(1400, 900).await;
         browser.click("reading-next").await;
         browser.until("document.getElementById('reading-title').textContent === 'Topics'").await;
         browser.click("reading-previous").await;
@@ -151,8 +153,8 @@ async fn on_a_phone_the_page_is_a_sheet_above_the_conversation() {
 #[tokio::test]
 async fn lists_code_and_tables_are_marked_word_by_word() {
     let page = "<section><h2 id=\"valves\">Valves</h2><p>A valve plate needs three steps with the <code>torque --set 5</code> tool:</p>\
-                <ol><li>Clean the <a href=\"https://example.org/plate\">plate</a>.</li><li>Grease the <b>seal</b>.</li><li>Tighten the screws.</li></ol>\
-                <table><tr><th>Valve</th><th>Pressure</th></tr><tr><td>relief</td><td>3 bar</td></tr></table></section>";
+                <ol><li>Clean the <a href=\"https://example.org/plate\">plate</a>.</li><li>Grease the <b>seal</b>.</li><li>Tighten the screws.</li></ol></section>\
+                <section><h2 id=\"pressures\">Pressures</h2><table><tr><th>Valve</th><th>Pressure</th></tr><tr><td>relief</td><td>3 bar</td></tr></table></section>";
     let library = Book::new().page("pumps/valves.html", "Pumps", page).serve();
     browse("reading-marks", async |browser| {
         browser.sized(1400, 900).await;

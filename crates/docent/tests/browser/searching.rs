@@ -138,6 +138,7 @@ async fn if_the_search_fails_the_question_can_still_be_asked() {
     browse("search-unreachable", async |browser| {
         browser.open_chat(&library.served.url).await;
         control_k(browser).await;
+        browser.find("search").await;
         browser.press("node").await;
         until_listed(browser, "document", "Nodes").await;
         library.served.stop();

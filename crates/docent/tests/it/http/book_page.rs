@@ -28,8 +28,8 @@ fn a_page_has_its_text_headings_and_neighbors() {
     assert_eq!(
         page["sections"],
         json!([
-            { "heading": "Gear pumps", "level": 3, "anchor": "gear-pumps" },
-            { "heading": "Noise", "level": 4, "anchor": "noise" }
+            { "heading": "Gear pumps", "level": 2, "anchor": "gear-pumps" },
+            { "heading": "Noise", "level": 3, "anchor": "noise" }
         ])
     );
     let html = page["html"].as_str().unwrap();

@@ -25,7 +25,7 @@ fn pages_and_sections_are_found_while_a_user_is_typing() {
     let pages = found["pages"].as_array().unwrap();
     assert_eq!(pages.len(), 1);
     let shown = pages[0].to_string();
-    assert!(shown.contains(r#"{"matched":true,"text":"computation"}"#), "{shown}");
+    assert!(shown.contains(r#"{"text":"computation","matched":true}"#), "{shown}");
     let section = &pages[0]["sections"][0];
     assert!(section["url"].as_str().unwrap().starts_with("http"), "{section}");
     assert_eq!(site.get("/api/v1/suggest?q=").1["pages"], json!([]));
