@@ -100,12 +100,18 @@ async fn the_question_box_has_the_keys_of_the_chat_page() {
         let typed = async || browser.value(&format!("{SHADOW}.querySelector('#question').value")).await;
         browser.open(&library.site.page("ros2/nodes.html")).await;
         let panel = Panel { browser };
-        browser.value("window.keys = 0; document.addEventListener('keydown', () => { window.keys += 1; })").await;
+        browser
+            .value("window.keys = 0; document.addEventListener('keydown', () => { window.keys += 1; })")
+            .await;
         panel.click("button").await;
         panel.ask(QUESTION).await;
         browser.press(Key::Up).await;
         assert_eq!(typed().await, QUESTION);
-        assert_eq!(browser.value("window.keys").await, 0, "shortcuts of the page see nothing of what is typed");
+        assert_eq!(
+            browser.value("window.keys").await,
+            0,
+            "shortcuts of the page see nothing of what is typed"
+        );
 
         // In the panel, a slash opens the search; on the author's page, it is the author's.
         browser.value(&format!("{SHADOW}.activeElement.blur()")).await;
