@@ -58,6 +58,8 @@ class Material:
                 found["names"].update(rules.NAME.findall(prose)[:3])
                 found["words"].update(w for w in rules.WORD.findall(prose)[:8] if w.lower() not in rules.STOP)
             self.pools[name] = {k: sorted(v)[:1500] for k, v in found.items()}
+        for p, _ in self.claims:  # a book that is not there lends its words from another
+            self.pools.setdefault(p.book, self.pools["squad"])
         self.open = [p for name, b in self.books.items() if name not in self.closed for p in b
                      if not p.held and sum(len(u) for _, u in p.units) > 120]
         # Long lists of changes hardly read like a book: draw at most 2,500 passages of any one book.
