@@ -50,6 +50,7 @@ pub mod query;
 pub mod question_kind;
 pub mod definition;
 pub mod key_term;
+mod premise;
 pub mod small_talk;
 pub mod followup;
 pub mod library;

@@ -33,6 +33,7 @@ use crate::index::{
 };
 use crate::key_term::{key_terms, words};
 use crate::language::Language;
+use crate::premise::Premise;
 use crate::query::Question;
 use crate::question_kind::{parts, remark};
 use crate::read::{Judged, PASSAGES_READ, Read, read};
@@ -555,7 +556,7 @@ impl Retriever {
         })
     }
 
-    /// The key terms of a question that none of its hits mentions.
+    /// The key terms and the premise of a question that none of its hits mentions.
     fn unmentioned(
         &self,
         question: &Question,
@@ -566,10 +567,15 @@ impl Retriever {
         let is_common =
             |word: &str| self.embedder.as_ref().is_none_or(|embedder| embedder.is_common_word(word));
         let key_terms = key_terms(question.text(), &self.analyzer, &is_common);
-        if key_terms.is_empty() || hits.is_empty() {
+        let premise = Some(&self.analyzer)
+            .filter(|analyzer| analyzer.language() == Language::default())
+            .and_then(|_| Premise::of(question.text()));
+        if (key_terms.is_empty() && premise.is_none()) || hits.is_empty() {
             return Vec::new();
         }
         let texts: Vec<String> = hits.iter().map(|hit| hit.chunk.embedded_text()).collect();
+        let passages: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let unsaid = premise.filter(|premise| !premise.is_in(&passages, &candidates.terms, &self.analyzer));
         let text = texts.join("\n");
         let terms = self.analyzer.terms(&text).into_iter().map(|term| term.text).collect();
         let words = words(&text);
@@ -578,8 +584,17 @@ impl Retriever {
             .into_iter()
             .filter(|name| !name.is_in(&terms, &words) && (!is_sure || name.is_essential(question.text())))
             .filter(|name| name.matters(&candidates.absent));
-        missing
-            .map(|name| Unmentioned { is_elsewhere: !name.is_absent(&candidates.absent), word: name.word })
+        let names = missing
+            .map(|name| Unmentioned { is_elsewhere: !name.is_absent(&candidates.absent), word: name.word });
+        let is_elsewhere =
+            |word: &str| !self.analyzer.distinct(word).iter().any(|term| candidates.absent.contains(term));
+        names
+            .chain(
+                unsaid.map(|premise| Unmentioned {
+                    is_elsewhere: is_elsewhere(&premise.word),
+                    word: premise.word,
+                }),
+            )
             .collect()
     }
 

@@ -102,6 +102,18 @@ async fn a_key_term_may_be_mentioned_elsewhere_in_the_book() {
 }
 
 #[tokio::test]
+async fn a_removal_that_no_passage_mentions_is_a_false_premise() {
+    let retriever = book(vec![
+        chunk("a", 0, "A node joins the graph. Messages are dropped if the queue is full."),
+        chunk("b", 0, "The old graph viewer was removed, because nobody used it."),
+    ]);
+    let ask = async |text: &str| found(&retriever, text, 1, 0.0).await.unmentioned;
+    assert_eq!(ask("Why was the old graph viewer removed?").await, []);
+    let expected = Unmentioned { word: "removed".to_owned(), is_elsewhere: true };
+    assert_eq!(ask("Why was the node that joins removed?").await, [expected]);
+}
+
+#[tokio::test]
 async fn the_threshold_removes_hits_and_without_hits_confidence_is_none() {
     let retriever = book(vec![chunk("a", 0, "node graph")]);
     let all = found(&retriever, "node graph", 5, 0.0).await;
