@@ -6,7 +6,8 @@
 //! are often longer than a passage.
 //!
 //! Invariant: every line of a span is in its passage word for word. A span that begins with a reference
-//! ("This …") includes the statement it refers to, if that is close enough.
+//! ("This …") includes the statement it refers to, if that is close enough. A span that only repeats the question
+//! includes what follows, if there is room.
 
 mod shorten;
 
@@ -80,8 +81,13 @@ const LEAST_CHANCE_OF_A_SIDE: f32 = 0.001;
 const LEAST_CHANCE_OF_CONTINUATION: f32 = 0.03;
 const CONTINUATION: usize = 60;
 
-/// How far back, in words, a span is extended to include what its first statement refers to.
+/// How far back, in words, a span is extended to include what its first statement refers to. The statement directly before
+/// may be longer, because a span that begins with "This is called" says nothing without it.
 const REACH_BACK: usize = 45;
+const REACH_BACK_ONCE: usize = 80;
+
+/// A span with fewer words than this beside those of the question and the headings only repeats the question.
+const LEAST_NEWS: usize = 3;
 
 /// The input of the extraction.
 #[derive(Clone, Copy)]
@@ -279,6 +285,7 @@ fn best_run(
     }
     let mut best = best?;
     reach_back(material, taken, &mut best);
+    reach_on(material, taken, &mut best, room, analyzer);
     if !said.is_empty() {
         let span = read[best.from].span.start..read[best.to].span.end;
         let new: HashSet<String> =
@@ -322,10 +329,39 @@ fn reach_back(material: &Material<'_>, taken: &HashSet<(usize, usize)>, run: &mu
             break;
         }
         words += count(&content[before.span.clone()]);
-        if words > REACH_BACK {
+        let is_next = words == count(&content[before.span.clone()]);
+        if words > if is_next { REACH_BACK_ONCE } else { REACH_BACK } {
             break;
         }
         run.from -= 1;
+    }
+}
+
+/// Extends a run that only repeats the question, such as the error message that was asked about, by the statements after it.
+fn reach_on(
+    material: &Material<'_>,
+    taken: &HashSet<(usize, usize)>,
+    run: &mut Run,
+    room: usize,
+    analyzer: &Analyzer,
+) {
+    let read = material.read;
+    let chunk = material.chunks[read[run.from].passage];
+    let asked: HashSet<String> =
+        [material.question, &chunk.breadcrumb()].iter().flat_map(|text| analyzer.distinct(text)).collect();
+    let start = read[run.from].span.start;
+    loop {
+        let shown = &chunk.content[start..read[run.to].span.end];
+        let news = analyzer.distinct(shown).iter().filter(|term| !asked.contains(*term)).count();
+        let Some(next) = read.get(run.to + 1).filter(|_| news < LEAST_NEWS) else { return };
+        let is_free = next.passage == read[run.to].passage
+            && next.part == read[run.to].part
+            && !taken.contains(&(next.passage, next.span.start));
+        if !is_free || count(&chunk.content[start..next.span.end]) > room {
+            return;
+        }
+        run.to += 1;
+        run.chance += next.chance;
     }
 }
 

@@ -93,6 +93,25 @@ fn a_span_that_refers_back_includes_what_it_refers_to() {
 }
 
 #[test]
+fn what_a_short_definition_refers_to_may_be_long() {
+    let long = format!(
+        "In server rendering the page arrives complete, {}and React correlates both.",
+        "and so on, ".repeat(18)
+    );
+    let found = answer("what is hydration", &[&format!("{long} This step is called hydration.")]);
+    assert!(found[0].starts_with("In server rendering"), "{found:?}");
+}
+
+#[test]
+fn an_answer_says_more_than_the_question() {
+    let message = "unexpected content after expression";
+    let contents =
+        [format!("Could not parse: {message}\n\nBraces begin code, so escape them with a backslash.")];
+    let found = answer(&format!("Could not parse: {message}"), &[&contents[0]]);
+    assert!(found[0].contains("escape them"), "{found:?}");
+}
+
+#[test]
 fn a_long_table_is_reduced_to_its_header_and_the_matching_row() {
     let rows: String =
         (0..40).map(|number| format!("| option{number} | about thing number {number} |\n")).collect();
