@@ -424,6 +424,9 @@ pub struct CalibrateVerify {
     /// Write the coefficients to this file
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Write the score and the signals of every claim to this file, as JSON lines in the order of the claims
+    #[arg(long, value_name = "FILE")]
+    pub scores: Option<PathBuf>,
 }
 
 /// `docent calibrate-reading`
@@ -447,4 +450,7 @@ pub struct CalibrateReading {
     /// Write the weights to this file
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Fit nothing; write what the search finds for each question to this file, as JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
 }

@@ -13,6 +13,9 @@ use crate::exit::Failure;
 use crate::output::{Output, write_file};
 use crate::settings::Settings;
 
+/// How many passages of a question are recorded: as many as an answer is made from.
+const PASSAGES_SHOWN: usize = 5;
+
 /// Runs the command.
 pub async fn run(settings: &Settings, arguments: CalibrateReading, output: &Output) -> Result<(), Failure> {
     let mut questions: BTreeMap<String, Vec<ReadingQuestion>> = BTreeMap::new();
@@ -20,6 +23,9 @@ pub async fn run(settings: &Settings, arguments: CalibrateReading, output: &Outp
         if arguments.only.is_empty() || arguments.only.contains(&question.book) {
             questions.entry(question.book.clone()).or_default().push(question);
         }
+    }
+    if let Some(path) = &arguments.record {
+        return write_file(path, recorded(settings, &arguments, questions, output).await?);
     }
     if arguments.with_reader {
         let books = examples(settings, &arguments, questions, output, with_reader).await?;
@@ -38,6 +44,28 @@ pub async fn run(settings: &Settings, arguments: CalibrateReading, output: &Outp
 fn with_reader(statement: &Read, judged: &[Judged]) -> [f32; 3] {
     let (piece, relevance) = numbers_of_reader(statement, judged);
     [statement.score, piece, relevance]
+}
+
+/// What the search finds for the questions of every book, as JSON lines: its passages with the probability of every
+/// statement to answer. Other rules for choosing spans can be tried on it without searching again.
+async fn recorded(
+    settings: &Settings,
+    arguments: &CalibrateReading,
+    questions: BTreeMap<String, Vec<ReadingQuestion>>,
+    output: &Output,
+) -> Result<String, Failure> {
+    let mut lines = String::new();
+    for (name, questions) in questions {
+        let kept = arguments.index.as_ref().map(|kept| kept.join(&name));
+        let book = open_index(settings, &arguments.books.join(&name), kept.as_deref(), output).await?;
+        for asked in questions {
+            let question = question(asked.text(), PASSAGES_SHOWN)?;
+            let found = book.retriever.search(&question).await.map_err(compose::retrieve_failure)?;
+            lines += &asked.recorded(&found).to_string();
+            lines.push('\n');
+        }
+    }
+    Ok(lines)
 }
 
 /// Searches for the questions of every book. Each example lists the statements found, with their numbers and whether

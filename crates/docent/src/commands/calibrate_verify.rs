@@ -6,6 +6,7 @@ use std::sync::Arc;
 use docent_core::language::Language;
 use docent_core::terms::Analyzer;
 use docent_core::verify::{Calibration, SUPPORTED, Signals, Verifier};
+use serde::Serialize;
 
 use crate::cli::CalibrateVerify;
 use crate::compose;
@@ -39,7 +40,7 @@ pub async fn run(settings: &Settings, arguments: CalibrateVerify, output: &Outpu
     let fitted = if arguments.with_reader {
         Calibration {
             fitted_on: format!("{}; with a reader: {}", shipped.fitted_on, names.join("; ")),
-            with_reader: fitted_with_reader(all()),
+            with_reader: fitted_with_reader(sets.iter()),
             ..shipped.clone()
         }
     } else {
@@ -55,11 +56,35 @@ pub async fn run(settings: &Settings, arguments: CalibrateVerify, output: &Outpu
     for (number, (name, set)) in names.iter().zip(&sets).enumerate() {
         show(name, set, [meaning[number], words[number]], output)?;
     }
+    if let Some(path) = &arguments.scores {
+        write_file(path, scores(&names, &sets)?)?;
+    }
     if let Some(path) = &arguments.out {
         let text = serde_json::to_string_pretty(&fitted).map_err(anyhow::Error::from)?;
         write_file(path, text + "\n")?;
     }
     Ok(())
+}
+
+/// A claim as `--scores` writes it.
+#[derive(Serialize)]
+struct Scored<'a> {
+    set: &'a str,
+    score: f32,
+    #[serde(flatten)]
+    claim: &'a Judged,
+}
+
+fn scores(names: &[String], sets: &[Vec<Judged>]) -> Result<String, Failure> {
+    let mut text = String::new();
+    for (set, claims) in names.iter().zip(sets) {
+        for claim in claims {
+            let scored = Scored { set, score: as_checked(claim), claim };
+            text += &serde_json::to_string(&scored).map_err(anyhow::Error::from)?;
+            text.push('\n');
+        }
+    }
+    Ok(text)
 }
 
 /// Extracts one signal.
@@ -78,14 +103,15 @@ fn show(name: &str, set: &[Judged], [meaning, words]: [f64; 2], output: &Output)
         auc(&checked(true), &checked(false)),
         auroc(set, by_words),
     ))?;
-    let signals: [(&str, Reading); 8] = [
+    let signals: [(&str, Reading); 9] = [
         ("coverage of the span", |signals| signals.coverage),
         ("coverage of the passage", |signals| signals.passage_coverage),
         ("similarity", |signals| signals.similarity.unwrap_or_default()),
         ("no invented number", |signals| -signals.invented_numbers),
         ("no changed negation", |signals| -signals.negation),
         ("no opposite direction", |signals| -signals.opposite),
-        ("reader", |signals| signals.reader.unwrap_or_default()),
+        ("reader: mentioned", |signals| signals.reader.map_or(0.0, |reader| reader.mentioned)),
+        ("reader: agrees", |signals| signals.reader.map_or(0.0, |reader| reader.agrees)),
         ("no rule violated", |signals| if signals.vetoed { 0.0 } else { 1.0 }),
     ];
     for (name, signal) in signals {

@@ -70,26 +70,79 @@ fn shift(examples: &[Example], threshold: f32, probability: impl Fn(&Example) ->
 /// `penalty` keeps weights small and spreads them over correlated inputs. Positive and negative examples
 /// have the same total weight, whatever their numbers, so that 0.5 means even odds.
 pub fn weights<const N: usize>(examples: &[([f64; N], bool)], penalty: f64) -> [f64; N] {
-    let holding = examples.iter().filter(|(_, holds)| *holds).count().max(1) as f64;
-    let others = examples.iter().filter(|(_, holds)| !holds).count().max(1) as f64;
+    let share = balanced(examples.iter().map(|(_, holds)| *holds));
     let mut weights = [0.0f64; N];
     for _ in 0..STEPS {
-        let mut gradient = [0.0f64; N];
+        let mut slope = [0.0f64; N];
         for (inputs, holds) in examples {
-            let sum: f64 = weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum();
             let target = if *holds { 1.0 } else { 0.0 };
-            let share = 0.5 / if *holds { holding } else { others };
-            let error = share * (1.0 / (1.0 + (-sum).exp()) - target);
-            gradient.iter_mut().zip(inputs).for_each(|(slope, input)| *slope += error * input);
+            add(&mut slope, share[usize::from(*holds)] * (logistic(&weights, inputs) - target), inputs);
         }
-        for (number, (weight, slope)) in weights.iter_mut().zip(gradient).enumerate() {
-            *weight -= RATE * (slope + penalty * *weight);
-            if number > 0 {
-                *weight = weight.max(0.0);
+        descend(&mut weights, &slope, penalty);
+    }
+    weights.map(rounded)
+}
+
+/// An example for a product of two logistic models: the inputs of both, and whether it holds.
+pub type Factored<const A: usize, const B: usize> = ([f64; A], [f64; B], bool);
+
+/// The weights of two logistic models whose product best separates positive from negative examples. Every set has the
+/// same total weight; in each, the negative examples together count `caution` times as much as the positive ones.
+pub fn product_weights<const A: usize, const B: usize>(
+    sets: &[Vec<Factored<A, B>>],
+    caution: f64,
+    penalty: f64,
+) -> ([f64; A], [f64; B]) {
+    let (mut first, mut second) = ([0.0; A], [0.0; B]);
+    let shares: Vec<[f64; 2]> =
+        sets.iter().map(|set| balanced(set.iter().map(|(.., holds)| *holds))).collect();
+    for _ in 0..STEPS {
+        let (mut slope, mut other_slope) = ([0.0; A], [0.0; B]);
+        for (set, share) in sets.iter().zip(&shares) {
+            for (inputs, other_inputs, holds) in set {
+                let (one, other) = (logistic(&first, inputs), logistic(&second, other_inputs));
+                let both = one * other;
+                // The derivative of the log-likelihood is the same for both, except for the factor `1 - own`.
+                let common = if *holds { -1.0 } else { caution * both / (1.0 - both).max(1e-9) };
+                let common = common * share[usize::from(*holds)] / sets.len() as f64;
+                add(&mut slope, common * (1.0 - one), inputs);
+                add(&mut other_slope, common * (1.0 - other), other_inputs);
             }
         }
+        descend(&mut first, &slope, penalty);
+        descend(&mut second, &other_slope, penalty);
     }
-    weights.map(|weight| (weight * 1000.0).round() / 1000.0)
+    (first.map(rounded), second.map(rounded))
+}
+
+/// The weight of a negative and of a positive example, if both kinds have the same total weight.
+fn balanced(holding: impl Iterator<Item = bool>) -> [f64; 2] {
+    let mut counts = [0usize; 2];
+    holding.for_each(|holds| counts[usize::from(holds)] += 1);
+    counts.map(|count| 0.5 / count.max(1) as f64)
+}
+
+fn logistic(weights: &[f64], inputs: &[f64]) -> f64 {
+    let sum: f64 = weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum();
+    1.0 / (1.0 + (-sum).exp())
+}
+
+fn add(slope: &mut [f64], error: f64, inputs: &[f64]) {
+    slope.iter_mut().zip(inputs).for_each(|(slope, input)| *slope += error * input);
+}
+
+/// One step of gradient descent. Only the first weight, that of the constant, may become negative.
+fn descend(weights: &mut [f64], slope: &[f64], penalty: f64) {
+    for (number, (weight, slope)) in weights.iter_mut().zip(slope).enumerate() {
+        *weight -= RATE * (slope + penalty * *weight);
+        if number > 0 {
+            *weight = weight.max(0.0);
+        }
+    }
+}
+
+fn rounded(weight: f64) -> f64 {
+    (weight * 1000.0).round() / 1000.0
 }
 
 /// The probability that a positive example scores higher than a negative one.
@@ -150,6 +203,21 @@ fn told_apart(examples: &[Example], threshold: f32, probability: impl Fn(&Exampl
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_product_is_low_if_one_of_its_factors_is() {
+        let examples = (0..100).map(|number| {
+            let (first, second) = (number % 2 == 0, number % 3 == 0);
+            let input = |high: bool| [1.0, if high { 1.0 } else { -1.0 }];
+            (input(first), input(second), first && second)
+        });
+        let (one, other) = product_weights(&[examples.collect()], 1.0, PENALTY);
+        let both = |a: f64, b: f64| logistic(&one, &[1.0, a]) * logistic(&other, &[1.0, b]);
+        assert!(both(1.0, 1.0) > 0.9, "{one:?} {other:?}");
+        for (a, b) in [(1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)] {
+            assert!(both(a, b) < 0.1, "{one:?} {other:?}");
+        }
+    }
 
     #[test]
     fn the_useful_signal_gets_weight_and_no_weight_is_negative() {

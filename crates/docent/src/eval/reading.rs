@@ -12,8 +12,10 @@ use std::path::Path;
 use docent_core::agent::{Agent, Ask};
 use docent_core::answer::AgentResponse;
 use docent_core::query::LONGEST_QUESTION;
+use docent_core::retrieve::Retrieved;
 use docent_core::session::Turn;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::compose;
 use crate::exit::{Exit, Failure};
@@ -144,6 +146,33 @@ impl ReadingQuestion {
     /// Whether it is not part of a conversation.
     pub fn stands_alone(&self) -> bool {
         self.before.is_none()
+    }
+
+    /// The question with what a search found for it.
+    pub fn recorded(&self, found: &Retrieved) -> serde_json::Value {
+        let passages: Vec<_> = found
+            .hits
+            .iter()
+            .map(|hit| {
+                let chunk = &hit.chunk;
+                json!({"page": chunk.document_id, "section": chunk.section, "heading": chunk.breadcrumb(),
+                       "content": chunk.content, "score": hit.score, "answers": hit.rerank_score})
+            })
+            .collect();
+        let statements: Vec<_> = found
+            .read
+            .iter()
+            .map(|read| {
+                json!({"passage": read.passage, "start": read.span.start, "end": read.span.end, "part": read.part,
+                       "kind": format!("{:?}", read.kind), "chance": read.chance})
+            })
+            .collect();
+        let unmentioned: Vec<&str> = found.unmentioned.iter().map(|found| found.word.as_str()).collect();
+        json!({"id": self.id, "book": self.book, "kind": self.kind, "question": self.question,
+               "answerable": self.answerable, "needles": self.needles, "all": self.all, "relevance": found.relevance,
+               "by_signals": found.by_signals, "answers": found.answers, "signals": found.signals,
+               "unmentioned": unmentioned, "terms": found.terms, "parts": found.parts, "passages": passages,
+               "statements": statements})
     }
 
     /// Whether a text contains a needle.

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use docent_backends::source::corpus;
-use docent_core::verify::{Calibration, Evidence, INPUTS, READER_INPUTS, Signals, Verifier};
-use serde::Deserialize;
+use docent_core::verify::{Calibration, Evidence, INPUTS, ReaderModel, Signals, Verifier};
+use serde::{Deserialize, Serialize};
 
-use super::fit::{auc, weights};
+use super::fit::{auc, product_weights, weights};
 use super::read_text;
 use crate::exit::{Exit, Failure};
 
@@ -18,8 +18,12 @@ use crate::exit::{Exit, Failure};
 /// penalty makes both count, because users see the span.
 const PENALTY: f64 = 0.0005;
 
+/// How much worse it is to let a wrong sentence pass than to reject a right one: a rejected sentence is still shown, with a
+/// mark, while a citation makes a wrong one believable.
+const CAUTION: f64 = 1.7;
+
 /// A claim with its signals and its label.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct Judged {
     /// The signals of the claim and the best-matching stretch of its page.
     pub signals: Signals,
@@ -110,13 +114,18 @@ pub fn fitted<'a>(claims: impl Iterator<Item = &'a Judged>, by_words: bool) -> [
     weights(&examples, PENALTY)
 }
 
-/// The weights for use with a reader, fitted on the claims that it read and no rule rejects.
-pub fn fitted_with_reader<'a>(claims: impl Iterator<Item = &'a Judged>) -> [f64; READER_INPUTS] {
-    let examples: Vec<([f64; READER_INPUTS], bool)> = claims
-        .filter(|claim| !claim.verbatim)
-        .filter_map(|claim| Some((claim.signals.reader_inputs()?, claim.supported)))
-        .collect();
-    weights(&examples, PENALTY)
+/// The weights for use with a reader, fitted on the claims of each set that it read and no rule rejects.
+pub fn fitted_with_reader<'a>(sets: impl Iterator<Item = &'a Vec<Judged>>) -> ReaderModel {
+    let examples = |set: &Vec<Judged>| {
+        let read = set.iter().filter(|claim| !claim.verbatim && !claim.signals.vetoed).filter_map(|claim| {
+            let (mentioned, agrees) = claim.signals.reader_inputs()?;
+            Some((mentioned, agrees, claim.supported))
+        });
+        read.collect()
+    };
+    let sets: Vec<_> = sets.map(examples).collect();
+    let (mentioned, agrees) = product_weights(&sets, CAUTION, PENALTY);
+    ReaderModel { mentioned, agrees }
 }
 
 /// The AUROC of each set, where every claim is scored by weights fitted without it (five folds).
