@@ -190,7 +190,7 @@ fn python() -> Option<PathBuf> {
         let missing =
             format!("{} has no Sphinx and MkDocs; `cargo xtask check` prepares them", python.display());
         assert!(std::env::var_os("DOCENT_TEST_REQUIRE_CLIENTS").is_none(), "{missing}");
-        docent_backends::testing::skipped(&missing);
+        docent_testkit::skipped(&missing);
         return None;
     }
     Some(python)
