@@ -209,7 +209,7 @@ async fn on_server(settings: &Settings) -> Result<Opened, Failure> {
     let index = qdrant(settings)?;
     let identity = index.identity().await;
     if let (Err(IndexError::Empty), Some(name)) = (&identity, &settings.qdrant.collection_name) {
-        // A collection that is configured by name must exist; the sample book is no substitute.
+        // A collection that is configured by name must exist; the sample book does not replace it.
         return Err(missing_collection(name, &index).await);
     }
     let embedder = match &identity {
