@@ -2,7 +2,9 @@
 //!
 //! Invariant: CI has no checks of its own.
 
+mod cycles;
 mod fuzz;
+mod purity;
 mod skipped;
 mod tools;
 
@@ -10,7 +12,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 const USAGE: &str =
-    "usage: cargo xtask check           formatting, lints, no I/O in docent-core and docent-parse, tests, documentation, licenses
+    "usage: cargo xtask check           formatting, lints, what crates and modules may use, tests, documentation, licenses
        cargo xtask check --long    the same, then fuzz every parser for a minute
        cargo xtask setup           install what the tests need (Chromium, PostgreSQL, Python clients)
        cargo xtask fuzz [TARGET…]  fuzz all parsers, or only the given ones";
@@ -40,10 +42,11 @@ fn main() -> ExitCode {
 /// A check and how to run it.
 type Step = (&'static str, fn() -> Result<(), String>);
 
-const CHECKS: [Step; 7] = [
+const CHECKS: [Step; 8] = [
     ("formatting", || cargo(&["fmt", "--all", "--check"])),
+    ("modules do not import each other in circles", cycles::check),
     ("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])),
-    ("docent-core and docent-parse do no I/O", core_is_pure),
+    ("docent-core and docent-parse do no I/O; no test double is part of docent", purity::check),
     ("tests", tests),
     ("documentation examples", doctests),
     ("documentation", documentation),
@@ -125,71 +128,6 @@ fn licenses() -> Result<(), String> {
         eprintln!("   skipped: cargo-deny is not installed (cargo install cargo-deny)");
         Ok(())
     }
-}
-
-/// Crates that access the network, the disk or a database.
-const FORBIDDEN_CRATES: [&str; 14] = [
-    "tokio", "mio", "socket2", "hyper", "reqwest", "ureq", "tonic", "sqlx", "rusqlite", "memmap2",
-    "tempfile", "walkdir", "notify", "tantivy",
-];
-
-/// Items of the standard library that do the same.
-const FORBIDDEN_PATHS: [&str; 9] = [
-    "std::fs",
-    "std::net",
-    "std::process",
-    "std::env::",
-    "std::time::Instant",
-    "Instant::now",
-    "SystemTime",
-    "std::io::std",
-    "println!",
-];
-
-/// Checks that `docent-core` and `docent-parse` do no I/O, neither themselves nor through their dependencies.
-fn core_is_pure() -> Result<(), String> {
-    let output = Command::new("cargo")
-        .args([
-            "tree",
-            "--locked",
-            "-p",
-            "docent-core",
-            "-e",
-            "normal",
-            "--prefix",
-            "none",
-            "--format",
-            "{p}",
-        ])
-        .output()
-        .map_err(|error| error.to_string())?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-    }
-    let tree = String::from_utf8_lossy(&output.stdout);
-    for line in tree.lines() {
-        let name = line.split(' ').next().unwrap_or_default();
-        if FORBIDDEN_CRATES.contains(&name) {
-            return Err(format!("docent-core depends on {name}"));
-        }
-    }
-    let mut folders: Vec<std::path::PathBuf> =
-        ["crates/docent-core/src", "crates/docent-parse/src"].map(Into::into).into();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))? {
-            let path = entry.map_err(|error| error.to_string())?.path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let text =
-                std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            if let Some(found) = FORBIDDEN_PATHS.iter().find(|forbidden| text.contains(*forbidden)) {
-                return Err(format!("{} uses {found}", path.display()));
-            }
-        }
-    }
-    Ok(())
 }
 
 fn cargo(arguments: &[&str]) -> Result<(), String> {

@@ -7,19 +7,20 @@
 //! `DOCENT_TEST_FAILPOINT_VISITS` names a file to which the name of every point reached is appended, so
 //! that a test can discover them all.
 //!
-//! Invariant: release builds have no fail-points; there [`reach`] does nothing.
+//! Invariant: release builds have no fail points, unless their tests ask for the feature `failpoints`; without them
+//! [`reach`] does nothing.
 
 /// Call this just before or just after the write called `name`.
-#[cfg(not(any(debug_assertions, feature = "testing")))]
+#[cfg(not(any(debug_assertions, feature = "failpoints")))]
 #[inline(always)]
 pub fn reach(_name: &'static str) -> std::io::Result<()> {
     Ok(())
 }
 
-#[cfg(any(debug_assertions, feature = "testing"))]
+#[cfg(any(debug_assertions, feature = "failpoints"))]
 pub use enabled::reach;
 
-#[cfg(any(debug_assertions, feature = "testing"))]
+#[cfg(any(debug_assertions, feature = "failpoints"))]
 mod enabled {
     use std::fs::OpenOptions;
     use std::io::{self, Write};

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use docent_core::chunk::{Chunk, chunk};
-use docent_core::embed::{EmbedError, Embedder, EmbedderId};
+use docent_core::embed::{EmbedError, Embedder, EmbedderId, Vector};
 use docent_core::index::IndexError;
 use docent_core::language::Language;
 use docent_parse::document::{Document, Warning};
@@ -26,7 +26,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::failpoint;
-use crate::index::contents::{BookContents, PageRecord, SourceRecord};
+use crate::index::contents::{BookContents, Key, PageRecord, SourceRecord};
 use crate::index::target::{IndexTarget, Published};
 use crate::progress::Progress;
 use crate::source::site::{self, SiteReport};
@@ -275,11 +275,7 @@ async fn run(
     let mut vectors = Embedded::default();
     if let Some(embedder) = embedder {
         steps.begin("embedding");
-        // Vectors of another embedder cannot be reused.
-        let known = match published {
-            Some(before) if before.embedder == id => target.vectors().await?,
-            _ => HashMap::new(),
-        };
+        let known = reusable_vectors(target, published.as_ref(), &id).await?;
         let embedding = Embedding { folder, embedder, progress, stop: &plan.reading.stop };
         vectors = embedding.run(&chunks, known, &mut report).await?;
     }
@@ -300,11 +296,28 @@ async fn run(
     report.generation = target.publish(&contents, &|done, total| progress.passages(done, total)).await?;
     report.published = true;
     report.steps = steps.finish();
-    failpoint::reach("journal.remove")
-        .map_err(|error| disk("cannot remove", &journal_path(folder), error))?;
-    // The vectors are in the generation now. If this fails, the next ingest just reads them again.
-    let _ = fs::remove_file(journal_path(folder));
+    remove_journal(folder)?;
     Ok(report)
+}
+
+/// The published vectors by key; none if another embedder made them.
+async fn reusable_vectors(
+    target: &dyn IndexTarget,
+    published: Option<&Published>,
+    embedder: &EmbedderId,
+) -> Result<HashMap<Key, Vector>, IndexError> {
+    match published {
+        Some(before) if before.embedder == *embedder => target.vectors().await,
+        _ => Ok(HashMap::new()),
+    }
+}
+
+/// Removes the journal once its vectors are in a generation. If that fails, the next ingest just reads it again.
+fn remove_journal(folder: &Path) -> Result<(), IngestError> {
+    let journal = journal_path(folder);
+    failpoint::reach("journal.remove").map_err(|error| disk("cannot remove", &journal, error))?;
+    let _ = fs::remove_file(journal);
+    Ok(())
 }
 
 /// The lock held while an ingest writes; searches do not need it.

@@ -52,9 +52,6 @@ pub mod resilience;
 pub mod clock;
 pub mod failpoint;
 
-#[cfg(any(test, feature = "testing"))]
-pub mod testing;
-
 /// The current time, in the format in which times are stored and shown.
 pub fn now_rfc3339() -> String {
     rfc3339_days_ago(0)

@@ -1,4 +1,4 @@
-//! How far an ingest or an export is, for whoever watches it.
+//! How an ingest or an export reports its progress.
 //!
 //! Invariant: watching changes nothing; a method that does nothing is a valid implementation.
 

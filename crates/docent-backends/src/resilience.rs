@@ -6,7 +6,6 @@
 //! Invariant: an operation runs at most [`Policy::attempts`] times, never past the deadline, and not at all
 //! while the circuit is open.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
@@ -139,11 +138,6 @@ impl Policy {
     /// A random part of the full delay, so that callers that failed together do not retry together.
     fn delay(&self, attempt: u32) -> Duration {
         let doubled = self.first_delay.saturating_mul(1 << (attempt - 1).min(16));
-        doubled.min(self.max_delay).mul_f64(chance())
+        doubled.min(self.max_delay).mul_f64(fastrand::f64())
     }
-}
-
-/// A random number between 0 and 1. The standard library's only source of randomness is the key of a hasher.
-fn chance() -> f64 {
-    (RandomState::new().hash_one(0u8) >> 11) as f64 / (1u64 << 53) as f64
 }

@@ -1,8 +1,10 @@
-//! Prints the questions about a folder of pages. Whether they are good is for people to judge.
+//! Questions about a long page take bounded time; and a test that prints the questions about a folder of pages, for people
+//! to judge.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use docent_core::chunk::{Chunk, chunk};
 use docent_core::quiz::{QuizQuestion, questions};
@@ -28,6 +30,19 @@ fn pages(folder: &Path, layout: Layout) -> Vec<Vec<Chunk>> {
         Some(chunk(&document?, 256, &|text| text.len().div_ceil(4)))
     });
     parsed.collect()
+}
+
+#[test]
+fn a_long_page_takes_no_longer_than_its_share() {
+    let sentences: String = (0..6000).map(|n| format!("Widget{n} is a machine that moves water. ")).collect();
+    let site = Site::new(Layout::Plain, Base::Published("https://book.example".into()));
+    let (page, _) =
+        parse_page("pumps.md", format!("# Pumps\n\n{sentences}").as_bytes(), &site, &mut |_| None);
+    let passages = chunk(&page.unwrap(), 256, &|text| text.len().div_ceil(4));
+    let begun = Instant::now();
+    assert_eq!(questions(&passages).len(), 12);
+    // Quadratic time would be minutes.
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
 /// `DOCENT_TEST_QUIZ_FOLDER=… cargo test -p docent-core --test quiz -- --ignored --nocapture`

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
+use docent_testkit::scripted_model::{Reply, ScriptedModel};
 use serde_json::{Value, json};
 
 /// Two sentences of the sample book, paraphrased.

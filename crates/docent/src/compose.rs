@@ -5,6 +5,7 @@
 
 mod assembly;
 mod failures;
+mod question_set;
 mod stores;
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ pub use failures::{
     ask_failure, embed_failure, index_failure, no_such_part, rerank_failure, retrieve_failure,
     session_failure,
 };
+pub use question_set::{eval_agent, eval_index, eval_target};
 pub use stores::{
     Stores, examine_sessions, sessions, sessions_place, sql_sessions, stores, stores_of_server,
 };
@@ -95,6 +97,12 @@ pub async fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, 
     });
     let embedder = read.await.map_err(|_| Failure::new(Exit::Failed, "could not load the embedder"))?;
     Ok(Some(Arc::new(embedder.map_err(embed_failure)?)))
+}
+
+/// The embedder that compares meanings when answers are verified: the local one, because a remote one would be called
+/// for every sentence.
+pub fn meaning(settings: &Settings, embedder: Option<Arc<dyn Embedder>>) -> Option<Arc<dyn Embedder>> {
+    embedder.filter(|_| settings.embedder.kind() == EmbedderKind::Local)
 }
 
 /// The configured reranker, if any.
@@ -162,7 +170,7 @@ pub async fn book_read_at(settings: &Settings, base: Option<String>) -> Result<B
         retriever: snapshot.retriever.clone(),
         library,
         title,
-        meaning: embedder.filter(|_| settings.embedder.kind() == EmbedderKind::Local),
+        meaning: meaning(settings, embedder),
     })
 }
 
@@ -209,7 +217,7 @@ async fn on_server(settings: &Settings) -> Result<Opened, Failure> {
     let index = qdrant(settings)?;
     let identity = index.identity().await;
     if let (Err(IndexError::Empty), Some(name)) = (&identity, &settings.qdrant.collection_name) {
-        // A collection that is configured by name must exist; the sample book is no substitute.
+        // A collection that is configured by name must exist; the sample book does not replace it.
         return Err(missing_collection(name, &index).await);
     }
     let embedder = match &identity {

@@ -104,7 +104,7 @@ impl Collector {
         if !program.exists() {
             let missing = format!("there is no {}; `cargo xtask check` installs it", program.display());
             assert!(std::env::var_os("DOCENT_TEST_REQUIRE_COLLECTOR").is_none(), "{missing}");
-            docent_backends::testing::skipped(&missing);
+            docent_testkit::skipped(&missing);
             return None;
         }
         let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -153,7 +153,7 @@ impl Script {
         if !python.exists() {
             let missing = format!("there is no {}; `cargo xtask check` prepares it", python.display());
             assert!(std::env::var_os("DOCENT_TEST_REQUIRE_CLIENTS").is_none(), "{missing}");
-            docent_backends::testing::skipped(&format!("{name}: {missing}"));
+            docent_testkit::skipped(&format!("{name}: {missing}"));
             return None;
         }
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{RemoteGenerator, RemoteSettings};
 use crate::resilience::{BreakerState, Policy};
-use crate::testing::{Reply, ScriptedModel};
+use docent_testkit::{Reply, ScriptedModel};
 
 const KEY: &str = "sk-very-secret";
 

@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
     use crate::resilience::Policy;
-    use crate::testing::{Act, ScriptedProvider};
+    use docent_testkit::{Act, ScriptedProvider};
 
     async fn reranker(script: Vec<Act>, then: Act) -> (ScriptedProvider, CohereReranker) {
         let server = ScriptedProvider::start(8, script, then).await.unwrap();

@@ -95,7 +95,7 @@ pub fn said(turn: &Turn) -> String {
         turn.response.sentences.iter().map(|sentence| sentence.text.as_str()).collect();
     match turn.response.kind {
         _ if !sentences.is_empty() => sentences.join(" "),
-        ResponseKind::Stopped => "(stopped by the reader)".to_owned(),
+        ResponseKind::Stopped => "(stopped by the user)".to_owned(),
         _ => format!("{NO_INFORMATION}."),
     }
 }

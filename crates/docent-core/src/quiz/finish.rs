@@ -1,4 +1,4 @@
-//! Turn drafts into questions, and leave out those that a reader could not answer or need not think about.
+//! Turn drafts into questions, and leave out those that a user could not answer or would not have to think about.
 //!
 //! Invariant: a question that leaves here is answered by its quote: every line of the answer is in it.
 

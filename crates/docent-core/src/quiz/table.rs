@@ -122,8 +122,8 @@ fn is_telling(cell: &str) -> bool {
         && !cell.ends_with('?')
 }
 
-/// Whether the cells of a column lead elsewhere, or say what nobody learns.
-fn leads_elsewhere(header: &str) -> bool {
+/// Whether the cells of a column are links, or values that are not worth asking about.
+fn is_not_worth_asking(header: &str) -> bool {
     const ELSEWHERE: &str =
         "link see page chapter section docs read more reference url week type note comment remark";
     let lower = header.to_lowercase();
@@ -157,7 +157,7 @@ fn names_properties(header: &str) -> bool {
 fn cell_of(passage: &Passage<'_>, header: &Row<'_>, row: &Row<'_>, column: usize) -> Option<Draft> {
     let (key, name, cell) = (row.cells[0], header.cells[column], row.cells[column]);
     if !is_telling(cell)
-        || leads_elsewhere(name)
+        || is_not_worth_asking(name)
         || !is_clean(name)
         || key == name
         || given_away(key, cell) > 0.4
@@ -193,7 +193,7 @@ fn row_of(
         || !is_kind
         || !is_telling(cell)
         || length(cell) < 2
-        || leads_elsewhere(name)
+        || is_not_worth_asking(name)
         || !is_clean(name)
     {
         return None;

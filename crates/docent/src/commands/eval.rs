@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
-use docent_backends::clock::SystemClock;
 use docent_core::agent::Agent;
 use docent_core::retrieve::{self, Retriever};
 
@@ -181,14 +179,7 @@ async fn rank(
 
 /// An agent for the book, as configured.
 fn agent(settings: &Settings, book: &EvalBook, retriever: Retriever) -> Result<Agent, Failure> {
-    let mut uncached = settings.agent.settings();
-    // Cached answers would distort the measured times.
-    uncached.cached_answers = 0;
-    Ok(Agent::builder(retriever, Arc::new(SystemClock))
-        .generator(compose::generator(settings)?)
-        .meaning(book.meaning.clone())
-        .settings(uncached)
-        .build())
+    compose::eval_agent(settings, retriever, book.meaning.clone())
 }
 
 /// Writes the HTML report, including the effect of other thresholds.

@@ -16,14 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use docent_backends::index::contents::SourceRecord;
-use docent_backends::index::embedded::{EmbeddedIndex, FolderTarget};
-use docent_backends::index::qdrant::QdrantIndex;
-use docent_backends::index::target::IndexTarget;
 use docent_backends::ingest::{Plan, ingest};
 use docent_backends::progress::Progress;
 use docent_core::embed::Embedder;
 use docent_core::followup::rewrite;
-use docent_core::index::{Description, Filter, Index};
+use docent_core::index::{Description, Filter};
 use docent_core::library::Assemble;
 use docent_core::query::{LONGEST_QUESTION, Question};
 use docent_core::retrieve::Retriever;
@@ -33,7 +30,7 @@ use serde::Deserialize;
 use crate::compose::{self, Assembly};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use crate::settings::{EmbedderKind, IndexKind, Settings};
+use crate::settings::Settings;
 
 /// The number of documents per question in a run.
 const RUN_DEPTH: usize = 100;
@@ -154,29 +151,16 @@ pub async fn open_index(
     };
     let embedder = compose::embedder(settings).await?;
     let plan = Plan::new(vec![SourceRecord::new(location.to_string_lossy())]);
-    let target: Box<dyn IndexTarget> = match settings.index_kind() {
-        IndexKind::Embedded => Box::new(FolderTarget { folder: folder.clone() }),
-        IndexKind::Qdrant => Box::new(on_server(settings)?),
-    };
+    let target = compose::eval_target(settings, &folder)?;
     ingest(&folder, target.as_ref(), embedder.as_deref(), &plan, &Lines { output })
         .await
         .map_err(|error| Failure::new(Exit::Failed, error))?;
-    let index: Arc<dyn Index> = match settings.index_kind() {
-        IndexKind::Embedded => Arc::new(EmbeddedIndex::open(&folder).map_err(compose::index_failure)?),
-        IndexKind::Qdrant => Arc::new(on_server(settings)?),
-    };
+    let index = compose::eval_index(settings, &folder)?;
     let description = index.describe().await.map_err(compose::index_failure)?;
-    let meaning = embedder.clone().filter(|_| settings.embedder.kind() == EmbedderKind::Local);
+    let meaning = compose::meaning(settings, embedder.clone());
     let embedder = compose::matching(embedder, &description.embedder)?;
     let retriever = Assembly::load(settings).await?.retriever(index, embedder, description.language);
     Ok(EvalBook { description, retriever, meaning, _temporary: temporary })
-}
-
-/// On Qdrant the set gets a separate collection, so that the users' book stays untouched.
-fn on_server(settings: &Settings) -> Result<QdrantIndex, Failure> {
-    let mut server = settings.qdrant()?;
-    server.collection.push_str("-eval");
-    QdrantIndex::new(server).map_err(compose::index_failure)
 }
 
 impl EvalBook {

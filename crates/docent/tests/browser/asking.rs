@@ -1,6 +1,6 @@
 //! Asking questions on the chat page, and their answers.
 
-use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
+use docent_testkit::scripted_model::{Reply, ScriptedModel};
 use thirtyfour::components::SelectElement;
 use thirtyfour::prelude::*;
 

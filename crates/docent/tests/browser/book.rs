@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use docent_backends::testing::scripted_model::ScriptedModel;
+use docent_testkit::scripted_model::ScriptedModel;
 
 use crate::support::{Docent, Served};
 

@@ -366,5 +366,5 @@ fn tool(package: &str, names: &[&str]) -> Option<PathBuf> {
 fn missing(what: &str, remedy: &str) {
     let said = format!("browser tests need {what} ({remedy})");
     assert!(std::env::var_os("DOCENT_TEST_REQUIRE_BROWSER").is_none(), "{said}");
-    docent_backends::testing::skipped(&said);
+    docent_testkit::skipped(&said);
 }

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use docent_backends::source::Read;
-use docent_backends::testing::ScriptedSite;
 use docent_core::chunk::chunk;
 use docent_core::unit::units;
+use docent_testkit::ScriptedSite;
 use scraper::{Html, Selector};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! A book, a user and a model that try to run code on the page.
 
-use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
+use docent_testkit::scripted_model::{Reply, ScriptedModel};
 use serde_json::json;
 use thirtyfour::prelude::*;
 

@@ -8,8 +8,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use docent_backends::testing::ScriptedSite;
-use docent_backends::testing::scripted_site::Answer;
+use docent_testkit::ScriptedSite;
+use docent_testkit::scripted_site::Answer;
 use thirtyfour::prelude::*;
 
 use crate::browser::{Browser, browse, workspace};
@@ -438,7 +438,7 @@ async fn tag(browser: &Browser, name: &str) -> serde_json::Value {
 
 /// Serves a folder, which may still be empty.
 fn publish(folder: PathBuf) -> ScriptedSite {
-    let script = move |visit: &docent_backends::testing::scripted_site::Visit| {
+    let script = move |visit: &docent_testkit::scripted_site::Visit| {
         let Some(file) = file(&folder, &visit.path) else {
             return Answer::status(if visit.path.ends_with("favicon.ico") { 204 } else { 404 });
         };
@@ -463,7 +463,7 @@ fn tools() -> Option<PathBuf> {
     }
     let missing = "the site generators are not installed (cargo xtask setup)";
     assert!(std::env::var_os("DOCENT_TEST_REQUIRE_INTEGRATIONS").is_none(), "{missing}");
-    docent_backends::testing::skipped(missing);
+    docent_testkit::skipped(missing);
     None
 }
 

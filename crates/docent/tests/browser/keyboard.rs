@@ -1,6 +1,6 @@
 //! Using the chat page with the keyboard alone.
 
-use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
+use docent_testkit::scripted_model::{Reply, ScriptedModel};
 use thirtyfour::prelude::*;
 
 use crate::book::{Book, DEFINITION};

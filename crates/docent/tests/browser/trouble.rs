@@ -1,6 +1,6 @@
 //! Stopping an answer, and what users see when something fails.
 
-use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
+use docent_testkit::scripted_model::{Reply, ScriptedModel};
 
 use crate::book::{Book, Library};
 use crate::browser::browse;

@@ -1,6 +1,6 @@
 //! The widget on pages of another origin.
 
-use docent_backends::testing::scripted_model::{Reply, ScriptedModel};
+use docent_testkit::scripted_model::{Reply, ScriptedModel};
 use thirtyfour::prelude::*;
 
 use crate::book::{Book, DEFINITION};

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use docent_backends::testing::ScriptedSite;
-use docent_backends::testing::scripted_site::Answer;
+use docent_testkit::ScriptedSite;
+use docent_testkit::scripted_site::Answer;
 
 use crate::support::Docent;
 

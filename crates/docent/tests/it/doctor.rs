@@ -1,6 +1,6 @@
 //! `docent doctor`, `status` and `modules`.
 
-use docent_backends::testing::scripted_model::Reply;
+use docent_testkit::scripted_model::Reply;
 
 use crate::model::Model;
 use crate::support::Docent;

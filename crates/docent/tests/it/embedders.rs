@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use docent_backends::testing::scripted_provider::{Act, Request, ScriptedProvider};
+use docent_testkit::scripted_provider::{Act, Request, ScriptedProvider};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 

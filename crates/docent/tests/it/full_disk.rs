@@ -1,6 +1,6 @@
 //! A disk that fills up during turns and during an ingest, and is freed again.
 
-use docent_backends::testing::SmallDisk;
+use docent_testkit::SmallDisk;
 use reqwest::Method;
 use serde_json::json;
 

@@ -150,7 +150,7 @@ fn compare(folder: &Path, base: &str, documents: &[Document]) -> Figures {
         let path =
             document.url.strip_prefix(base).unwrap_or_else(|| panic!("{} is not below {base}", document.url));
         let Some(file) = file(folder, &percent_decode_str(path).decode_utf8_lossy()) else {
-            wrong.push(format!("{} is no rendered page", document.url));
+            wrong.push(format!("{} is not a rendered page", document.url));
             continue;
         };
         unread.remove(&file);
@@ -172,7 +172,7 @@ fn compare(folder: &Path, base: &str, documents: &[Document]) -> Figures {
             let Some((_, fragment)) = chunk.url.split_once('#') else { continue };
             let anchor = percent_decode_str(fragment).decode_utf8_lossy().into_owned();
             if !ids.contains_key(&anchor) {
-                wrong.push(format!("{} is no id of the page", chunk.url));
+                wrong.push(format!("{} is not an id on the page", chunk.url));
             }
             addresses.insert(chunk.url);
         }
@@ -190,7 +190,7 @@ fn python() -> Option<PathBuf> {
         let missing =
             format!("{} has no Sphinx and MkDocs; `cargo xtask check` prepares them", python.display());
         assert!(std::env::var_os("DOCENT_TEST_REQUIRE_CLIENTS").is_none(), "{missing}");
-        docent_backends::testing::skipped(&missing);
+        docent_testkit::skipped(&missing);
         return None;
     }
     Some(python)

@@ -1,6 +1,6 @@
 //! A book full of instructions changes neither behavior nor citations.
 
-use docent_backends::testing::scripted_model::Reply;
+use docent_testkit::scripted_model::Reply;
 use serde_json::Value;
 
 use crate::model::Model;

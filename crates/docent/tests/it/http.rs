@@ -14,7 +14,7 @@ mod quiz;
 mod suggest;
 mod turns;
 
-use docent_backends::testing::scripted_model::Reply;
+use docent_testkit::scripted_model::Reply;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use docent_backends::testing::scripted_model::{Reply, Request, ScriptedModel};
+use docent_testkit::scripted_model::{Reply, Request, ScriptedModel};
 use serde_json::json;
 use tokio::runtime::Runtime;
 

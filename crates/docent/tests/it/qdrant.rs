@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use docent_backends::embed::local::LocalEmbedder;
 use docent_backends::embed::remote::{Protocol, RemoteEmbedder, RemoteEmbedderSettings};
-use docent_backends::testing::postgres::Postgres;
-use docent_backends::testing::scripted_provider::Act;
-use docent_backends::testing::scripted_qdrant::{Fault, ScriptedQdrant, When};
 use docent_core::embed::{Embedder, Purpose};
+use docent_testkit::postgres::Postgres;
+use docent_testkit::scripted_provider::Act;
+use docent_testkit::scripted_qdrant::{Fault, ScriptedQdrant, When};
 use qdrant_client::Qdrant;
 use qdrant_client::qdrant::{
     CreateCollectionBuilder, Distance, PointStruct, UpsertPointsBuilder, VectorParamsBuilder,

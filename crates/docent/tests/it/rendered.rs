@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use docent_backends::index::contents::SourceRecord;
 use docent_backends::progress::Progress;
 use docent_backends::source::{Read, site};
-use docent_backends::testing::ScriptedSite;
-use docent_backends::testing::scripted_site::Answer;
+use docent_testkit::ScriptedSite;
+use docent_testkit::scripted_site::Answer;
 use scraper::{Html, Selector};
 
 /// The address at which the rendered copies were published.
@@ -50,7 +50,7 @@ pub fn generators() -> PathBuf {
 /// Publishes a folder on a local port; every page is passed through `change`.
 pub fn publish(folder: &Path, change: impl Fn(String) -> String + Send + Sync + 'static) -> ScriptedSite {
     let folder = folder.to_owned();
-    let script = move |visit: &docent_backends::testing::scripted_site::Visit| {
+    let script = move |visit: &docent_testkit::scripted_site::Visit| {
         let host = visit.headers.get("host").cloned().unwrap_or_default();
         let Some(file) = file(&folder, &visit.path) else {
             // Styles, scripts and images are not stored; a browser would report each of them.

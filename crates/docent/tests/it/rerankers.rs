@@ -1,6 +1,6 @@
 //! The real binary with a reranker: Cohere over a real socket, and a model in a folder.
 
-use docent_backends::testing::scripted_provider::Act;
+use docent_testkit::scripted_provider::Act;
 use serde_json::{Value, json};
 
 use crate::embedders::{Provider, model_folder};

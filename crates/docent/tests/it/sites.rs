@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use docent_backends::testing::ScriptedSite;
-use docent_backends::testing::scripted_site::{Answer, Pages, Visit};
+use docent_testkit::ScriptedSite;
+use docent_testkit::scripted_site::{Answer, Pages, Visit};
 use serde_json::{Value, json};
 
 use crate::support::Docent;

@@ -6,8 +6,8 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use docent_backends::testing::scripted_model::Reply;
-use docent_backends::testing::scripted_provider::Act;
+use docent_testkit::scripted_model::Reply;
+use docent_testkit::scripted_provider::Act;
 
 use crate::embedders::{Provider, write_book};
 use crate::model::Model;

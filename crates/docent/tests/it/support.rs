@@ -293,7 +293,7 @@ pub fn shared_data() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let found = std::env::var_os("DOCENT_TEST_DATA").map_or(folder, PathBuf::from).canonicalize().ok();
     if found.is_none() {
-        docent_backends::testing::skipped(
+        docent_testkit::skipped(
             "its books and questions are not part of the repository; CONTRIBUTING.md says where they are from, \
              and DOCENT_TEST_DATA names the folder they are in",
         );

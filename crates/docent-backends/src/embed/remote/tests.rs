@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::resilience::Policy;
-use crate::testing::{Act, ScriptedProvider};
+use docent_testkit::{Act, ScriptedProvider};
 
 const KEY: &str = "sk-secret";
 

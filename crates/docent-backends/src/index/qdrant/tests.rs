@@ -18,7 +18,7 @@ use crate::index::contents::made::with_contents;
 use crate::index::embedded::EmbeddedIndex;
 use crate::index::embedded::build::build_in_memory;
 use crate::index::target::IndexTarget;
-use crate::testing::scripted_qdrant::{Fault, ScriptedQdrant, When};
+use docent_testkit::scripted_qdrant::{Fault, ScriptedQdrant, When};
 
 fn with_vectors(chunks: Vec<Chunk>) -> Vec<(Chunk, Vector)> {
     let vector = |chunk: Chunk| {
@@ -99,7 +99,7 @@ async fn the_test_double_keeps_the_contract() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_server_keeps_the_contract() {
     let Ok(url) = std::env::var("DOCENT_TEST_QDRANT_URL") else {
-        crate::testing::skipped("no real Qdrant server; set DOCENT_TEST_QDRANT_URL to use one");
+        docent_testkit::skipped("no real Qdrant server; set DOCENT_TEST_QDRANT_URL to use one");
         return;
     };
     eprintln!("running the Qdrant suite against the real server at {url}");

@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 use tempfile::TempDir;
 
 use super::*;
-use crate::testing::SmallDisk;
+use docent_testkit::SmallDisk;
 
 /// A new folder, and the path of a store in it that does not exist yet.
 fn new_path() -> (TempDir, PathBuf) {

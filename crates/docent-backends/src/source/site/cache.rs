@@ -5,11 +5,13 @@
 //! Invariant: an incomplete or damaged file is treated as missing.
 
 use std::collections::HashSet;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use flate2::{Compress, Compression, Crc, FlushCompress, Status};
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -20,14 +22,11 @@ use crate::failpoint;
 /// The name of the cache folder inside the index folder.
 const FOLDER: &str = "site-cache";
 
-/// A gzip header: deflate, without file name, date and operating system.
-const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-
 /// The cached pages of one site.
 #[derive(Debug)]
 pub struct Cache {
     folder: PathBuf,
-    packer: Mutex<Compress>,
+    packer: Mutex<ZlibEncoder<Vec<u8>>>,
 }
 
 /// A cached page.
@@ -51,7 +50,15 @@ pub struct About {
     pub content_type: String,
     /// `X-Robots-Tag`
     pub robots_tag: String,
+    packing: Packing,
     sum: String,
+}
+
+/// How the bytes of a page are compressed. A file that does not say so is from an earlier version, and treated as missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Packing {
+    Zlib,
 }
 
 impl Cache {
@@ -59,14 +66,14 @@ impl Cache {
     pub fn open(folder: &Path, start: &str) -> io::Result<Self> {
         let folder = folder.join(FOLDER).join(site_name(start));
         std::fs::create_dir_all(&folder)?;
-        Ok(Self { folder, packer: Mutex::new(Compress::new(Compression::fast(), false)) })
+        Ok(Self { folder, packer: Mutex::new(ZlibEncoder::new(Vec::new(), Compression::fast())) })
     }
 
     /// A cached page; `None` if it is missing or damaged.
     pub fn load(&self, url: &Url) -> Option<Stored> {
         let (about, packed) = self.packed(url)?;
         let mut body = Vec::new();
-        flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut body).ok()?;
+        ZlibDecoder::new(packed.as_slice()).read_to_end(&mut body).ok()?;
         Some(Stored { about, body })
     }
 
@@ -96,6 +103,7 @@ impl Cache {
             validators,
             content_type: page.content_type.clone(),
             robots_tag: page.robots_tag.clone(),
+            packing: Packing::Zlib,
             sum: sum(&packed),
         };
         let mut bytes = serde_json::to_vec(&about)?;
@@ -109,24 +117,12 @@ impl Cache {
         std::fs::rename(new, path)
     }
 
-    /// Compresses a page with gzip. The state of a compressor is many times the size of a page, so one is
-    /// reused: allocating one per page would fragment memory.
+    /// Compresses a page. The state of a compressor is many times the size of a page, so one is reused: allocating
+    /// one per page would fragment memory.
     fn packed_body(&self, body: &[u8]) -> io::Result<Vec<u8>> {
         let mut packer = self.packer.lock().unwrap_or_else(PoisonError::into_inner);
-        packer.reset();
-        let mut packed = Vec::with_capacity(body.len() / 2 + 64);
-        packed.extend_from_slice(&GZIP_HEADER);
-        let mut status = Status::Ok;
-        while status != Status::StreamEnd {
-            packed.reserve(body.len() / 4 + 64);
-            let done = usize::try_from(packer.total_in()).unwrap_or(usize::MAX).min(body.len());
-            status = packer.compress_vec(&body[done..], &mut packed, FlushCompress::Finish)?;
-        }
-        let mut sum = Crc::new();
-        sum.update(body);
-        packed.extend_from_slice(&sum.sum().to_le_bytes());
-        packed.extend_from_slice(&sum.amount().to_le_bytes());
-        Ok(packed)
+        packer.write_all(body)?;
+        packer.reset(Vec::new())
     }
 
     /// Removes all pages except these.
@@ -210,6 +206,12 @@ mod tests {
             cache.store(&page, &noise, None).unwrap();
             assert_eq!(cache.load(&url).map(|stored| stored.body), Some(noise));
         }
+        let file = std::fs::read(cache.path(&url)).unwrap();
+        let earlier = file.iter().position(|byte| *byte == b'\n').unwrap();
+        let about = String::from_utf8(file[..earlier].to_vec()).unwrap().replace("\"packing\":\"zlib\",", "");
+        std::fs::write(cache.path(&url), [about.as_bytes(), &file[earlier..]].concat()).unwrap();
+        assert_eq!(cache.about(&url), None, "a file of an earlier version is fetched again");
+
         cache.keep_only(&HashSet::new()).unwrap();
         assert!(!cache.path(&url).exists());
     }

@@ -178,7 +178,7 @@ impl Fetcher {
     /// Requests one address, with retries.
     async fn hop(&self, url: &Url, wanted: &Wanted<'_>) -> Result<Hop, FetchError> {
         let host = self.host(url);
-        let _turn = host.turn().await;
+        let _permit = host.permit().await;
         let policy = Policy {
             attempts: self.limits.attempts,
             first_delay: self.limits.retry_delay,

@@ -1,6 +1,6 @@
 //! Politeness towards a host: few concurrent requests, delays between them, and its `robots.txt`.
 //!
-//! Invariant: every request to a host holds a [`Turn`].
+//! Invariant: every request to a host holds a [`HostPermit`].
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub struct Host {
 
 /// The permit for one request; released when dropped.
 #[derive(Debug)]
-pub struct Turn<'a>(#[allow(dead_code)] SemaphorePermit<'a>);
+pub struct HostPermit<'a>(#[allow(dead_code)] SemaphorePermit<'a>);
 
 impl Host {
     /// A host whose rules have not been read yet.
@@ -41,7 +41,7 @@ impl Host {
     }
 
     /// Waits until another request to the host is allowed.
-    pub async fn turn(&self) -> Option<Turn<'_>> {
+    pub async fn permit(&self) -> Option<HostPermit<'_>> {
         let permit = self.permits.acquire().await.ok()?;
         let delay = self.delay();
         if !delay.is_zero() {
@@ -53,7 +53,7 @@ impl Host {
             };
             sleep_until(begin).await;
         }
-        Some(Turn(permit))
+        Some(HostPermit(permit))
     }
 
     /// The `Crawl-delay` from its rules.
@@ -115,7 +115,7 @@ mod tests {
         host.rules.set(Ok(Rules { delay: Duration::from_secs(3), ..Rules::default() })).ok();
         let start = Instant::now();
         for _ in 0..4 {
-            drop(host.turn().await);
+            drop(host.permit().await);
         }
         assert_eq!((Instant::now() - start).as_secs(), 9);
     }

@@ -267,7 +267,7 @@ fn a_stopped_turn_is_not_shown_as_an_abstention() {
     let ids = (Uuid::nil(), Uuid::nil());
     let asked = "What is a node?";
     let silent = Turn::stopped(ids, asked, String::new(), (Vec::new(), Vec::new()), Vec::new());
-    assert_eq!(crate::agent::window::said(&silent), "(stopped by the reader)");
+    assert_eq!(crate::agent::window::said(&silent), "(stopped by the user)");
     assert!(!silent.response.grounded);
 
     let known = turn(asked).response;

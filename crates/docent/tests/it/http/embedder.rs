@@ -1,6 +1,6 @@
 //! The server while its embedder is unavailable.
 
-use docent_backends::testing::scripted_provider::Act;
+use docent_testkit::scripted_provider::Act;
 use reqwest::Method;
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Site;
 use crate::embedders::Provider;
 use crate::support::Docent;
-use docent_backends::testing::scripted_provider::Act;
+use docent_testkit::scripted_provider::Act;
 
 const VALVE: &str = "At which pressure does the valve open?";
 

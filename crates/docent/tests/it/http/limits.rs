@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use docent_backends::testing::scripted_model::Reply;
+use docent_testkit::scripted_model::Reply;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -133,7 +133,7 @@ fn clients_behind_a_proxy_have_separate_limits() {
 #[test]
 fn two_thousand_incomplete_requests_do_not_block_others() {
     if !may_open(2500) {
-        return docent_backends::testing::skipped("this process may not open 2,500 files (ulimit -Hn)");
+        return docent_testkit::skipped("this process may not open 2,500 files (ulimit -Hn)");
     }
     let docent = Docent::without_vectors().with("DOCENT_SERVE__REQUEST_SECONDS", "2");
     let mut site = Site::of(docent);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use docent_backends::testing::scripted_model::Reply;
+use docent_testkit::scripted_model::Reply;
 use reqwest::Method;
 use serde_json::{Value, json};
 

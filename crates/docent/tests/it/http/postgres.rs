@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use docent_backends::testing::postgres::{PASSWORD, Postgres};
+use docent_testkit::postgres::{PASSWORD, Postgres};
 
 use super::*;
 

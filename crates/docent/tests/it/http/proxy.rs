@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use docent_backends::testing::scripted_model::Reply;
+use docent_testkit::scripted_model::Reply;
 use reqwest::{Client, RequestBuilder};
 use serde_json::json;
 use tempfile::TempDir;
@@ -41,7 +41,7 @@ impl Nginx {
         if !Path::new(NGINX).exists() {
             let missing = format!("there is no {NGINX}; `cargo xtask check` installs it");
             assert!(std::env::var_os("DOCENT_TEST_REQUIRE_PROXY").is_none(), "{missing}");
-            docent_backends::testing::skipped(&missing);
+            docent_testkit::skipped(&missing);
             return None;
         }
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use docent_backends::testing::scripted_model::Reply;
+use docent_testkit::scripted_model::Reply;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Conversations in a real PostgreSQL database, with the real binary. One server is used for all tests.
 
-use docent_backends::testing::postgres::{PASSWORD, Postgres};
+use docent_testkit::postgres::{PASSWORD, Postgres};
 use serde_json::{Value, json};
 
 use super::share_one_conversation;

@@ -1,7 +1,7 @@
 //! Malicious sites: the crawl ends in bounded time and memory and reports why.
 
-use docent_backends::testing::ScriptedSite;
-use docent_backends::testing::scripted_site::{Answer, Visit};
+use docent_testkit::ScriptedSite;
+use docent_testkit::scripted_site::{Answer, Visit};
 
 use super::{docent, page, skipped, urls};
 use crate::support::{Docent, Run, last_object};

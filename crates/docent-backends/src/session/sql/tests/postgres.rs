@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::copy::{assert_same, copy_contract};
 use super::*;
 use crate::session::sql::postgres::CONNECTIONS;
-use crate::testing::postgres::{PASSWORD, Postgres};
+use docent_testkit::postgres::{PASSWORD, Postgres};
 
 async fn store_at(url: &str) -> SqlSessions {
     SqlSessions::open_at(&place_of(url)).await.unwrap()

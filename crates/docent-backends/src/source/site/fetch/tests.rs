@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::resilience::Transient;
-use crate::testing::scripted_site::{Answer, ScriptedSite, Visit};
+use docent_testkit::scripted_site::{Answer, ScriptedSite, Visit};
 
 fn small() -> Limits {
     Limits {

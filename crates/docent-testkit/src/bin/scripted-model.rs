@@ -6,7 +6,7 @@
 
 use std::process::ExitCode;
 
-use docent_backends::testing::{Reply, ScriptedModel};
+use docent_testkit::{Reply, ScriptedModel};
 
 const HELP: &str = "\
 A model that replies according to a script, over the OpenAI API.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use super::Reply;
-use crate::testing::http;
+use crate::http;
 
 /// Characters of text or arguments per event.
 const PIECE: usize = 8;

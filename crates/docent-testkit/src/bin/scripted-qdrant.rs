@@ -6,7 +6,7 @@
 
 use std::process::ExitCode;
 
-use docent_backends::testing::ScriptedQdrant;
+use docent_testkit::ScriptedQdrant;
 
 const HELP: &str = "\
 An in-memory test double of Qdrant, over gRPC.
