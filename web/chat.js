@@ -266,8 +266,9 @@ async function describeBook() {
 
 async function offerModules() {
   // Without the list, the whole book can still be searched.
-  const { modules } = await api.loadModules().catch(() => ({ modules: [] }));
+  const { modules, versions, locales } = await api.loadModules().catch(() => ({ modules: [] }));
   composer.offerModules(modules);
+  composer.offerEditions(versions, locales);
 }
 
 async function offerSuggestions() {

@@ -42,10 +42,25 @@ export class Composer {
     this.#changed();
   }
 
-  /** The book and the module to search; undefined if everything is searched. */
+  /** The book, the module, the version and the locale to search; undefined where everything or the default is searched. */
   get chosenPart() {
     const { book, module } = this.module?.selectedOptions[0]?.dataset ?? {};
-    return { book, module };
+    const [version, locale] = ["version", "locale"].map((name) => this.form.querySelector(`#${name}`)?.value || undefined);
+    return { book, module, version, locale };
+  }
+
+  /** Offers the versions and the locales of the book, the default first, if there are several. */
+  offerEditions(versions = [], locales = []) {
+    for (const [name, variants] of [["version", versions], ["locale", locales]]) {
+      const names = [...new Set(variants.map((variant) => variant.name))];
+      // The books of an index may have different defaults.
+      const defaults = new Set(variants.filter((variant) => variant.default).map((variant) => variant.name));
+      const [first, others] = defaults.size === 1 ? [names[0], names.slice(1)] : [`Default ${name}`, names];
+      const options = [element("option", { value: "" }, first), ...others.map((text) => element("option", { value: text }, text))];
+      const select = this.form.querySelector(`#${name}`);
+      select.replaceChildren(...options, element("option", { value: "all" }, `All ${name}s`));
+      select.parentElement.hidden = names.length < 2;
+    }
   }
 
   offerModules(modules) {

@@ -19,6 +19,7 @@ pub use generations::{Counting, Published, decorator_contract};
 
 use crate::chunk::Chunk;
 use crate::clock::Clock;
+use crate::edition::{Edition, variants};
 use crate::embed::{EmbedError, Embedder, EmbedderId, Purpose, Vector};
 use crate::index::{
     Candidate, Candidates, Description, Filter, Identity, Index, IndexError, IndexQuery, Module, Modules,
@@ -42,6 +43,7 @@ pub fn chunk(page: &str, index: u32, content: &str) -> Chunk {
         heading_hierarchy: Vec::new(),
         book_name: String::new(),
         module_name: "m".to_owned(),
+        edition: Edition::default(),
         content: content.to_owned(),
         token_count: content.split_whitespace().count() as u32,
         section_kind: crate::section_kind::SectionKind::default(),
@@ -221,8 +223,12 @@ impl Index for MemoryIndex {
         let mut modules = Modules::new();
         let mut books = std::collections::BTreeMap::<String, Modules>::new();
         let mut pages = std::collections::BTreeSet::new();
+        let mut editions = Vec::new();
         for (chunk, _) in &self.chunks {
             let is_new = pages.insert(&chunk.document_id);
+            if is_new {
+                editions.push((chunk.book_name.as_str(), &chunk.edition));
+            }
             let book =
                 (!chunk.book_name.is_empty()).then(|| books.entry(chunk.book_name.clone()).or_default());
             for modules in book.into_iter().chain([&mut modules]) {
@@ -231,6 +237,7 @@ impl Index for MemoryIndex {
                 size.pages += usize::from(is_new);
             }
         }
+        let (versions, locales) = variants(editions);
         Ok(Description {
             version: "memory".to_owned(),
             embedder: LetterEmbedder::default().id,
@@ -239,6 +246,8 @@ impl Index for MemoryIndex {
             chunks: self.chunks.len(),
             modules,
             books,
+            versions,
+            locales,
             sources: Vec::new(),
             created_at: String::new(),
         })
@@ -323,7 +332,7 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     );
     let books = [("robots", None, 1), ("robots", Some("m"), 1), ("food", Some("m"), 0), ("nowhere", None, 0)];
     for (book, module, expected) in books {
-        let filter = Filter { book: Some(book.to_owned()), module: module.map(str::to_owned) };
+        let filter = Filter::requested(Some(book.to_owned()), module.map(str::to_owned), None, None);
         let found = search("node topic", Some(&vector), &filter, 10).await.unwrap();
         assert_eq!((found.lexical.len(), found.dense.len()), (expected, expected), "{filter:?}");
     }
@@ -378,6 +387,67 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     let books: Vec<_> = description.books.into_iter().collect();
     assert_eq!(books[0], ("food".to_owned(), Modules::from([("kitchen".to_owned(), kitchen)])));
     assert_eq!((books.len(), &*books[1].0, books[1].1["m"].pages), (2, "robots", 1));
+    assert!(description.versions.is_empty() && description.locales.is_empty());
+    editions_contract(&make).await;
+}
+
+/// What an index must do with the versions and locales of a book.
+async fn editions_contract(make: &impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn Index>) {
+    let edition = |version: &str, is_other_version, locale: &str, is_other_locale| Edition {
+        version: Some(version.to_owned()),
+        locale: Some(locale.to_owned()),
+        is_other_version,
+        is_other_locale,
+    };
+    let mut chunks = [
+        chunk("next", 0, "A valve of the coming mill."),
+        chunk("new", 0, "A valve of the mill."),
+        chunk("old", 0, "A valve of the old mill."),
+        chunk("neu", 0, "A valve, Ventil, of the mill."),
+        chunk("blog", 0, "A valve in the news."),
+    ];
+    chunks[0].edition = edition("next", true, "en", false);
+    chunks[1].edition = edition("2.0", false, "en", false);
+    chunks[2].edition = edition("1.0", true, "en", false);
+    chunks[3].edition = edition("2.0", false, "de", true);
+    let with_vectors = |chunk: &Chunk| (chunk.clone(), LetterEmbedder::vector(&chunk.embedded_text()));
+    let index = make(chunks.iter().map(with_vectors).collect()).await;
+
+    // The default version in the default locale, unless a request names others; a page without a version belongs to
+    // all of them.
+    let vector = LetterEmbedder::vector("valve");
+    for (version, locale, expected) in [
+        (None, None, vec!["blog", "new"]),
+        (Some("1.0"), None, vec!["blog", "old"]),
+        (Some("next"), None, vec!["blog", "next"]),
+        (None, Some("de"), vec!["blog", "neu"]),
+        (Some("1.0"), Some("de"), vec!["blog"]),
+        (Some("all"), None, vec!["blog", "new", "next", "old"]),
+        (Some("all"), Some("all"), vec!["blog", "neu", "new", "next", "old"]),
+        (Some("9.9"), None, vec!["blog"]),
+    ] {
+        let filter = Filter::requested(None, None, version.map(str::to_owned), locale.map(str::to_owned));
+        let query = IndexQuery { text: "valve", vector: Some(&vector), filter: &filter, depth: 10 };
+        let found = index.search(&query).await.unwrap();
+        for ranking in [&found.lexical, &found.dense] {
+            let found = load(&*index, ranking).await.unwrap();
+            let mut pages: Vec<&str> = found.iter().map(|chunk| chunk.document_id.as_str()).collect();
+            pages.sort_unstable();
+            assert_eq!(pages, expected, "{filter:?}");
+            assert!(found.iter().all(|chunk| chunks.contains(chunk)), "{found:?}");
+        }
+    }
+
+    // The description lists them, the default ones first, and the outline has them.
+    let description = index.describe().await.unwrap();
+    assert_eq!(description.version_names(), ["2.0", "next", "1.0"]);
+    assert_eq!(description.locale_names(), ["en", "de"]);
+    let counted: Vec<_> = description.versions.iter().map(|v| (v.is_default, v.pages)).collect();
+    assert_eq!(counted, [(true, 2), (false, 1), (false, 1)]);
+    let outline = index.outline().await.unwrap();
+    assert_eq!(outline.iter().map(|page| &page.edition).collect::<Vec<_>>(), {
+        chunks.iter().map(|chunk| &chunk.edition).collect::<Vec<_>>()
+    });
 }
 
 #[cfg(test)]

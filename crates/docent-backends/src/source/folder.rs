@@ -3,7 +3,7 @@
 //!
 //! Invariant: every file is a page, or named in a warning, or counted among the files that are not pages.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,8 @@ use docent_parse::{Format, epub, parse_page, pdf_page};
 use globset::GlobSet;
 use rayon::prelude::*;
 
-use super::{Read, Reading, SourceError, cross_references, docusaurus, generator, toctree};
+use super::docusaurus_editions::{self, Editions, Part};
+use super::{Read, Reading, Released, SourceError, cross_references, docusaurus, generator, mike, toctree};
 use crate::index::contents::SourceRecord;
 
 /// Folders without pages written by the author.
@@ -30,8 +31,105 @@ pub fn read(path: &Path, source: &SourceRecord, reading: &Reading) -> Result<Rea
 }
 
 /// Reads `path`, which must be canonical, but shows it as `shown`: an archive is read from the folder it was
-/// unpacked to.
+/// unpacked to. All versions and locales of a Docusaurus project are read, unless the source is one of them.
 pub(super) fn read_shown_as(
+    path: &Path,
+    shown: &Path,
+    source: &SourceRecord,
+    reading: &Reading,
+) -> Result<Read, SourceError> {
+    if source.version.is_none()
+        && source.locale.is_none()
+        && let Some(editions) = docusaurus_editions::editions(path)
+    {
+        return read_editions(&editions, path, shown, source, reading);
+    }
+    read_folder(path, shown, source, reading)
+}
+
+/// Reads the versions and locales of a Docusaurus project one by one. Pages outside of `docs/` have ids that begin with
+/// their folder.
+fn read_editions(
+    editions: &Editions,
+    path: &Path,
+    shown: &Path,
+    source: &SourceRecord,
+    reading: &Reading,
+) -> Result<Read, SourceError> {
+    let mut all = Read { warnings: unread(path, shown, &path.join("docs")), ..Read::default() };
+    let config = docusaurus::Config::read(path);
+    let docs = source.base_url.clone().or_else(|| config.as_ref()?.address());
+    let route = config.as_ref().and_then(docusaurus::Config::route).unwrap_or_default();
+    let mut originals: HashMap<&Path, (Option<String>, Vec<Document>)> = HashMap::new();
+    for part in &editions.parts {
+        let source = SourceRecord {
+            base_url: docs.as_ref().map(|docs| part.address(docs, route)),
+            layout: source.layout.clone().or_else(|| Some("docusaurus".to_owned())),
+            ..source.clone()
+        };
+        let mut read = read_folder(&path.join(&part.folder), &shown.join(&part.folder), &source, reading)?;
+        let modules =
+            [Some(&part.folder), part.original.as_ref()].map(|folder| folder.map(|path| module_name(path)));
+        match &part.original {
+            None if editions.default_locale.is_some() => {
+                originals.insert(&part.folder, (source.base_url.clone(), read.documents.clone()));
+            }
+            None => {}
+            Some(original) => {
+                if let (Some(to), Some((Some(from), pages))) =
+                    (&source.base_url, originals.get(original.as_path()))
+                {
+                    add_untranslated(&mut read.documents, pages, from, to);
+                }
+            }
+        }
+        let above = part.folder.to_string_lossy().replace('\\', "/");
+        for document in &mut read.documents {
+            document.version.clone_from(&part.version);
+            document.locale.clone_from(&part.locale);
+            document.work = shown.to_string_lossy().into_owned();
+            if modules.iter().flatten().any(|module| *module == document.module) {
+                "docs".clone_into(&mut document.module);
+            }
+        }
+        if above != "docs" {
+            let ids = read.documents.iter_mut().map(|document| &mut document.id);
+            for id in ids.chain(read.warnings.iter_mut().map(|warning| &mut warning.path)) {
+                *id = format!("{above}/{id}");
+            }
+        }
+        all.kind = read.kind;
+        all.documents.extend(read.documents);
+        all.warnings.extend(read.warnings);
+        read.labels.into_iter().for_each(|(module, label)| {
+            all.labels.entry(module).or_insert(label);
+        });
+        for (extension, count) in read.other_files {
+            *all.other_files.entry(extension).or_default() += count;
+        }
+    }
+    all.released = vec![Released {
+        work: shown.to_string_lossy().into_owned(),
+        version: editions.default_version.clone(),
+        locale: editions.default_locale.clone(),
+    }];
+    Ok(all)
+}
+
+/// Adds the pages that have no translation: Docusaurus publishes them at the address of the locale, too.
+fn add_untranslated(translated: &mut Vec<Document>, originals: &[Document], from: &str, to: &str) {
+    let known: HashSet<String> = translated.iter().map(|document| document.id.clone()).collect();
+    for original in originals.iter().filter(|original| !known.contains(&original.id)) {
+        if let Some(below) = original.url.strip_prefix(from) {
+            let mut page = original.clone();
+            page.url = format!("{to}{below}");
+            translated.push(page);
+        }
+    }
+}
+
+/// Reads the pages in one folder, or a single file.
+fn read_folder(
     path: &Path,
     shown: &Path,
     source: &SourceRecord,
@@ -59,7 +157,9 @@ pub(super) fn read_shown_as(
         Ok(below) => shown.join(below),
         Err(_) => shown.parent().unwrap_or(shown).to_owned(),
     };
-    let base = match source.base_url.clone().or_else(|| generator::base_url(layout, &root)) {
+    let part = own_part(&root).filter(|_| layout == Layout::Docusaurus);
+    let of_part = || part.as_ref().and_then(|(_, _, address)| address.clone());
+    let base = match source.base_url.clone().or_else(of_part).or_else(|| generator::base_url(layout, &root)) {
         Some(url) => Base::Published(url),
         None => Base::Local(format!("file://{}", encode_path(&shown.to_string_lossy().replace('\\', "/")))),
     };
@@ -82,7 +182,32 @@ pub(super) fn read_shown_as(
         read.documents.extend(parsed.documents);
         read.warnings.extend(parsed.warnings);
     }
+    if let Some((part, released, _)) = part {
+        for document in &mut read.documents {
+            document.version.clone_from(&part.version);
+            document.locale.clone_from(&part.locale);
+            document.work.clone_from(&released.work);
+        }
+        read.released.push(released);
+    } else if layout == Layout::Plain {
+        mike::assign(&root, &mut read);
+    }
     Ok(read)
+}
+
+/// What a folder is in its Docusaurus project, if that has several versions or locales, and where it is published.
+fn own_part(root: &Path) -> Option<(Part, Released, Option<String>)> {
+    let project = docusaurus_editions::project_of(root)?;
+    let editions = docusaurus_editions::editions(&project)?;
+    let part = editions.parts.iter().find(|part| project.join(&part.folder) == root)?.clone();
+    let config = docusaurus::Config::read(&project)?;
+    let address = config.address().map(|docs| part.address(&docs, config.route().unwrap_or_default()));
+    let released = Released {
+        work: project.to_string_lossy().into_owned(),
+        version: editions.default_version,
+        locale: editions.default_locale,
+    };
+    Some((part, released, address))
 }
 
 /// The name of the folder, or of the archive without its extension.
@@ -97,6 +222,9 @@ fn module_name(shown: &Path) -> String {
 /// folder of pages.
 fn project(path: &Path, root: &Path) -> PathBuf {
     let folder = if path.is_file() { root } else { path };
+    if let Some(project) = docusaurus_editions::project_of(root) {
+        return project;
+    }
     match folder.parent() {
         Some(above) if is_site(above) => above.to_owned(),
         _ => folder.to_owned(),
@@ -381,7 +509,10 @@ fn parse_file(root: &Path, project: &Path, page: &str, site: &Site, reading: &Re
 /// Reads a file that a page includes. Only files of the same project are read.
 fn load(root: &Path, project: &Path, page: &Path, name: &str) -> Option<String> {
     let path = match name.strip_prefix("@site/") {
-        Some(inside) => root.parent().unwrap_or(root).join(inside),
+        Some(inside) => {
+            let site = docusaurus_editions::project_of(root);
+            site.as_deref().or(root.parent()).unwrap_or(root).join(inside)
+        }
         // A leading slash means the root of the documentation, as in Sphinx.
         None if name.starts_with('/') => root.join(name.trim_start_matches('/')),
         None => page.parent()?.join(name),

@@ -32,16 +32,16 @@ pub fn ask_failure(error: AskError) -> Failure {
     }
 }
 
-/// An unknown book or module as the user sees it, with a suggestion.
+/// An unknown book, module, version or locale as the user sees it, with a suggestion.
 pub fn no_such_part(error: NoSuchPart) -> Failure {
     let failure = Failure::usage(&error);
-    let (name, known, what) = match error {
-        NoSuchPart::Module { name, known, .. } => (name, known, "modules"),
-        NoSuchPart::Book { name, known } => (name, known, "books"),
-    };
-    match nearest(&name, known.iter().map(String::as_str)) {
+    let (name, known, what) = (error.name(), error.known(), error.kind());
+    match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None if known.is_empty() => failure.hint("the index contains one book without a name"),
+        None if known.is_empty() => failure.hint(match error {
+            NoSuchPart::Version { .. } | NoSuchPart::Locale { .. } => format!("the book has no {what}"),
+            _ => "the index contains one book without a name".to_owned(),
+        }),
         None if known.len() > MOST_NAMED => {
             let some = known[..MOST_NAMED].join(", ");
             failure.hint(format!("available {what} include {some}; run `docent modules` for the full list"))
