@@ -204,7 +204,7 @@ class Card {
         iconButton("close", "Close", { class: "quiet", click: () => this.#dismiss() }),
       ),
       passage,
-      element("span", { class: "card-foot" }, openInBook(citation, source, () => this.#dismiss()), element("span", { class: "module" }, module(citation))),
+      element("span", { class: "card-foot" }, openInBook(citation, source, () => this.#dismiss()), element("span", { class: "module" }, [citation.book_name, citation.module_name, citation.version && `version ${citation.version}`, citation.locale].filter(Boolean).join(" › "))),
     );
   }
 
@@ -213,11 +213,6 @@ class Card {
     this.#close();
     if (focused) this.mark.focus();
   }
-}
-
-/** The book, the module, the version and the locale of a citation, as far as there are several. */
-function module({ book_name, module_name, version, locale }) {
-  return [book_name, module_name, version && `version ${version}`, locale].filter(Boolean).join(" › ");
 }
 
 /** Shortens the text before a quote from the start, between words. */

@@ -35,10 +35,19 @@ fn number(name: &str) -> Option<(Vec<u64>, bool)> {
     let end = bare.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(bare.len());
     let (numbers, rest) = bare.split_at(end);
     let is_final = rest.is_empty() || (rest == "x" && numbers.ends_with('.'));
-    let is_early = rest.trim_start_matches(['-', '_', '.']).starts_with(['a', 'b', 'r', 'p', 'd']);
+    let is_early = is_preview(rest.trim_start_matches(['-', '_', '.']));
     let numbers: Option<Vec<u64>> =
         numbers.trim_end_matches('.').split('.').map(|part| part.parse().ok()).collect();
     numbers.filter(|_| is_final || is_early).map(|numbers| (numbers, is_final))
+}
+
+/// Whether this follows the number of a preview: `beta`, `rc1`, `a2`.
+fn is_preview(rest: &str) -> bool {
+    let is_number =
+        |rest: &str| rest.trim_start_matches(['-', '.']).chars().all(|c| c.is_ascii_digit() || c == '.');
+    let named = ["alpha", "beta", "rc", "pre", "preview", "dev"];
+    named.iter().any(|name| rest.strip_prefix(name).is_some_and(is_number))
+        || rest.strip_prefix(['a', 'b']).is_some_and(|rest| !rest.is_empty() && is_number(rest))
 }
 
 /// The version that most users have: `stable`, else `latest`, else the highest number that is not a preview, else the

@@ -36,12 +36,12 @@ pub fn ask_failure(error: AskError) -> Failure {
 pub fn no_such_part(error: NoSuchPart) -> Failure {
     let failure = Failure::usage(&error);
     let (name, known, what) = (error.name(), error.known(), error.kind());
-    match nearest(name, known.iter().map(String::as_str)) {
+    // Names of versions are too similar to guess which one is meant.
+    let is_edition = matches!(error, NoSuchPart::Version { .. } | NoSuchPart::Locale { .. });
+    match nearest(name, known.iter().map(String::as_str)).filter(|_| !is_edition) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None if known.is_empty() => failure.hint(match error {
-            NoSuchPart::Version { .. } | NoSuchPart::Locale { .. } => format!("the book has no {what}"),
-            _ => "the index contains one book without a name".to_owned(),
-        }),
+        None if known.is_empty() && is_edition => failure.hint(format!("the book has no {what}")),
+        None if known.is_empty() => failure.hint("the index contains one book without a name"),
         None if known.len() > MOST_NAMED => {
             let some = known[..MOST_NAMED].join(", ");
             failure.hint(format!("available {what} include {some}; run `docent modules` for the full list"))

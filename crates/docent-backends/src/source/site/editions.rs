@@ -118,13 +118,16 @@ fn by_language(
         Some(first)
     };
     let is_open = |document: &Document| document.locale.is_none() && document.version.is_none();
-    let locales: Vec<Option<String>> = documents.iter().map(confirmed).collect();
+    let locales: Vec<Option<String>> =
+        documents.iter().map(|document| confirmed(document).filter(|_| is_open(document))).collect();
     if locales.iter().all(Option::is_none) {
         return None;
     }
     // The most common language of the other pages.
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (document, _) in documents.iter().zip(&locales).filter(|(_, locale)| locale.is_none()) {
+    let others =
+        documents.iter().zip(&locales).filter(|(document, locale)| locale.is_none() && is_open(document));
+    for (document, _) in others {
         if let Some(language) = languages.get(&document.id) {
             *counts.entry(language).or_default() += 1;
         }
