@@ -9,8 +9,6 @@ use std::path::Path;
 use docent_parse::Format;
 use docent_parse::document::Warning;
 
-use super::docusaurus_editions::{editions, project_of};
-
 /// Maximum number of files checked to detect Docusaurus, and bytes read of each.
 const MOST_FILES: usize = 200;
 const HEAD: usize = 8 << 10;
@@ -31,7 +29,7 @@ fn config(folder: &Path) -> Option<std::path::PathBuf> {
 pub(super) fn is_written_for(root: &Path, files: &[String]) -> bool {
     const NAMES: [&str; 3] = ["_category_.json", "_category_.yml", "_category_.yaml"];
     let is_named = |file: &String| file.ends_with(".mdx") || NAMES.iter().any(|name| file.ends_with(name));
-    if files.iter().any(is_named) || project_of(root).is_some() {
+    if files.iter().any(is_named) {
         return true;
     }
     const KEYS: [&str; 7] = [
@@ -175,15 +173,20 @@ pub(super) fn is_published(url: &str) -> bool {
     matches!(scheme, "http" | "https") && !host.is_empty() && !is_reserved && !is_template
 }
 
-/// Warnings about pages of a project outside its docs, and how to include them.
-pub(super) fn unread(project: &Path, shown: &Path, has_pages: impl Fn(&Path) -> bool) -> Vec<Warning> {
+/// Warnings about pages of a project outside its docs, and how to include them. `are_read` says whether its versions
+/// and translations are.
+pub(super) fn unread(
+    project: &Path,
+    shown: &Path,
+    are_read: bool,
+    has_pages: impl Fn(&Path) -> bool,
+) -> Vec<Warning> {
     let mut names: Vec<String> = std::fs::read_dir(project)
         .into_iter()
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
         .collect();
     names.sort_unstable();
-    let are_read = editions(project).is_some();
     let mut warnings = Vec::new();
     for name in names {
         let (what, example) = match name.as_str() {

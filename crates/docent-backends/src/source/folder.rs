@@ -3,7 +3,9 @@
 //!
 //! Invariant: every file is a page, or named in a warning, or counted among the files that are not pages.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod editions;
+
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,8 +17,9 @@ use docent_parse::{Format, epub, parse_page, pdf_page};
 use globset::GlobSet;
 use rayon::prelude::*;
 
-use super::docusaurus_editions::{self, Editions, Part};
-use super::{Read, Reading, Released, SourceError, cross_references, docusaurus, generator, mike, toctree};
+use super::{
+    Read, Reading, SourceError, cross_references, docusaurus, docusaurus_editions, generator, mike, toctree,
+};
 use crate::index::contents::SourceRecord;
 
 /// Folders without pages written by the author.
@@ -42,90 +45,14 @@ pub(super) fn read_shown_as(
         && source.locale.is_none()
         && let Some(editions) = docusaurus_editions::editions(path)
     {
-        return read_editions(&editions, path, shown, source, reading);
+        let read_part = |folder: &Path, part: &SourceRecord| {
+            read_folder(&path.join(folder), &shown.join(folder), part, reading)
+        };
+        let mut read = editions::read(&editions, path, &shown.to_string_lossy(), source, read_part)?;
+        read.warnings.splice(0..0, unread(path, shown, &path.join("docs")));
+        return Ok(read);
     }
     read_folder(path, shown, source, reading)
-}
-
-/// Reads the versions and locales of a Docusaurus project one by one. Pages outside of `docs/` have ids that begin with
-/// their folder.
-fn read_editions(
-    editions: &Editions,
-    path: &Path,
-    shown: &Path,
-    source: &SourceRecord,
-    reading: &Reading,
-) -> Result<Read, SourceError> {
-    let mut all = Read { warnings: unread(path, shown, &path.join("docs")), ..Read::default() };
-    let config = docusaurus::Config::read(path);
-    let docs = source.base_url.clone().or_else(|| config.as_ref()?.address());
-    let route = config.as_ref().and_then(docusaurus::Config::route).unwrap_or_default();
-    let mut originals: HashMap<&Path, (Option<String>, Vec<Document>)> = HashMap::new();
-    for part in &editions.parts {
-        let source = SourceRecord {
-            base_url: docs.as_ref().map(|docs| part.address(docs, route)),
-            layout: source.layout.clone().or_else(|| Some("docusaurus".to_owned())),
-            ..source.clone()
-        };
-        let mut read = read_folder(&path.join(&part.folder), &shown.join(&part.folder), &source, reading)?;
-        let modules =
-            [Some(&part.folder), part.original.as_ref()].map(|folder| folder.map(|path| module_name(path)));
-        match &part.original {
-            None if editions.default_locale.is_some() => {
-                originals.insert(&part.folder, (source.base_url.clone(), read.documents.clone()));
-            }
-            None => {}
-            Some(original) => {
-                if let (Some(to), Some((Some(from), pages))) =
-                    (&source.base_url, originals.get(original.as_path()))
-                {
-                    add_untranslated(&mut read.documents, pages, from, to);
-                }
-            }
-        }
-        let above = part.folder.to_string_lossy().replace('\\', "/");
-        for document in &mut read.documents {
-            document.version.clone_from(&part.version);
-            document.locale.clone_from(&part.locale);
-            document.work = shown.to_string_lossy().into_owned();
-            if modules.iter().flatten().any(|module| *module == document.module) {
-                "docs".clone_into(&mut document.module);
-            }
-        }
-        if above != "docs" {
-            let ids = read.documents.iter_mut().map(|document| &mut document.id);
-            for id in ids.chain(read.warnings.iter_mut().map(|warning| &mut warning.path)) {
-                *id = format!("{above}/{id}");
-            }
-        }
-        all.kind = read.kind;
-        all.documents.extend(read.documents);
-        all.warnings.extend(read.warnings);
-        read.labels.into_iter().for_each(|(module, label)| {
-            all.labels.entry(module).or_insert(label);
-        });
-        for (extension, count) in read.other_files {
-            *all.other_files.entry(extension).or_default() += count;
-        }
-    }
-    all.released = vec![Released {
-        work: shown.to_string_lossy().into_owned(),
-        version: editions.default_version.clone(),
-        locale: editions.default_locale.clone(),
-    }];
-    Ok(all)
-}
-
-/// Adds the pages that have no translation: Docusaurus publishes them at the address of the locale, too.
-fn add_untranslated(translated: &mut Vec<Document>, originals: &[Document], from: &str, to: &str) {
-    let known: HashSet<String> = translated.iter().map(|document| document.id.clone()).collect();
-    for original in originals.iter().filter(|original| !known.contains(&original.id)) {
-        if let Some(below) = original.url.strip_prefix(from) {
-            let mut page = original.clone();
-            page.url = format!("{to}{below}");
-            translated.push(page);
-        }
-    }
 }
 
 /// Reads the pages in one folder, or a single file.
@@ -157,7 +84,7 @@ fn read_folder(
         Ok(below) => shown.join(below),
         Err(_) => shown.parent().unwrap_or(shown).to_owned(),
     };
-    let part = own_part(&root).filter(|_| layout == Layout::Docusaurus);
+    let part = editions::own_part(&root).filter(|_| layout == Layout::Docusaurus);
     let of_part = || part.as_ref().and_then(|(_, _, address)| address.clone());
     let base = match source.base_url.clone().or_else(of_part).or_else(|| generator::base_url(layout, &root)) {
         Some(url) => Base::Published(url),
@@ -193,21 +120,6 @@ fn read_folder(
         mike::assign(&root, &mut read);
     }
     Ok(read)
-}
-
-/// What a folder is in its Docusaurus project, if that has several versions or locales, and where it is published.
-fn own_part(root: &Path) -> Option<(Part, Released, Option<String>)> {
-    let project = docusaurus_editions::project_of(root)?;
-    let editions = docusaurus_editions::editions(&project)?;
-    let part = editions.parts.iter().find(|part| project.join(&part.folder) == root)?.clone();
-    let config = docusaurus::Config::read(&project)?;
-    let address = config.address().map(|docs| part.address(&docs, config.route().unwrap_or_default()));
-    let released = Released {
-        work: project.to_string_lossy().into_owned(),
-        version: editions.default_version,
-        locale: editions.default_locale,
-    };
-    Some((part, released, address))
 }
 
 /// The name of the folder, or of the archive without its extension.
@@ -268,7 +180,8 @@ fn unread(path: &Path, shown: &Path, root: &Path) -> Vec<Warning> {
             let files = walk(folder, path, false, &mut Vec::new()).unwrap_or_default();
             files.iter().any(|file| has_pages(file))
         };
-        warnings.extend(docusaurus::unread(path, shown, has_pages));
+        let has_editions = docusaurus_editions::editions(path).is_some();
+        warnings.extend(docusaurus::unread(path, shown, has_editions, has_pages));
     }
     warnings
 }
@@ -367,7 +280,7 @@ fn detect(root: &Path, files: &[String]) -> Layout {
         Layout::MdBook
     } else if let Some(layout) = generator::configured(root) {
         layout
-    } else if docusaurus::is_written_for(root, files) {
+    } else if docusaurus_editions::project_of(root).is_some() || docusaurus::is_written_for(root, files) {
         Layout::Docusaurus
     } else if any(&|file| file.ends_with(".rst")) {
         Layout::Sphinx
