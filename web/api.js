@@ -83,11 +83,15 @@ export function loadSession({ id, key }, before = null) {
 export const sendFeedback = (feedback) => request("POST", "feedback", feedback);
 export const loadStatus = () => request("GET", "status");
 /** Pages and sections for what was typed so far, in a part of the book or everywhere. */
-export const suggest = (typed, { book, module } = {}, signal) =>
-  request("GET", `suggest?${new URLSearchParams({ q: typed, ...(book && { book }), ...(module && { module }) })}`, undefined, { signal });
+export const suggest = (typed, part = {}, signal) => request("GET", `suggest?${parameters({ q: typed, ...part })}`, undefined, { signal });
 export const loadPage = (id) => request("GET", `page?${new URLSearchParams({ id })}`);
 export const loadModules = () => request("GET", "modules");
-export const loadSuggestions = (limit) => request("GET", `suggestions?limit=${limit}`);
+export const loadSuggestions = (limit, part = {}) => request("GET", `suggestions?${parameters({ limit, ...part })}`);
+
+/** Query parameters; those without a value are left out. */
+function parameters(values) {
+  return new URLSearchParams(Object.entries(values).filter(([, value]) => value));
+}
 
 /** The conversation as a file. It is fetched instead of linked, because a link cannot carry a key. */
 export async function exportSession({ id, key }, format) {

@@ -67,7 +67,7 @@ async function start() {
   const question = new URLSearchParams(location.search).get("q")?.trim();
   keepPagesOpen();
   describeBook();
-  offerModules();
+  offerParts();
   await openFromAddress();
   if (question) startTurn(question);
   else if (window.matchMedia("(hover: hover)").matches) composer.focus();
@@ -256,7 +256,7 @@ async function describeBook() {
     byId("about").textContent = `${status.pages} pages · ${writer} · Docent ${status.version}`;
   } catch (problem) {
     if (problem.status === 401 && (await askForKey())) {
-      offerModules();
+      offerParts();
       offerSuggestions();
       return describeBook();
     }
@@ -264,10 +264,12 @@ async function describeBook() {
   }
 }
 
-async function offerModules() {
+async function offerParts() {
   // Without the list, the whole book can still be searched.
-  const { modules } = await api.loadModules().catch(() => ({ modules: [] }));
-  composer.offerModules(modules);
+  const listed = await api.loadModules().catch(() => null);
+  if (!listed) return;
+  const { PartChoice } = await import("./part.js");
+  composer.part = new PartChoice(byId("composer"), listed);
 }
 
 async function offerSuggestions() {

@@ -204,7 +204,7 @@ class Card {
         iconButton("close", "Close", { class: "quiet", click: () => this.#dismiss() }),
       ),
       passage,
-      element("span", { class: "card-foot" }, openInBook(citation, source, () => this.#dismiss()), element("span", { class: "module" }, [citation.book_name, citation.module_name].filter(Boolean).join(" › "))),
+      element("span", { class: "card-foot" }, openInBook(citation, source, () => this.#dismiss()), element("span", { class: "module" }, [citation.book_name, citation.module_name, citation.version && `version ${citation.version}`, citation.locale].filter(Boolean).join(" › "))),
     );
   }
 

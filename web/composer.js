@@ -10,7 +10,7 @@ const NEAR_LIMIT = 7000;
 
 export class Composer {
   /**
-   * `form` contains the elements used below; the choice of a module and the note are optional.
+   * `form` contains the elements used below; the note is optional.
    * `onAsk` receives the question and the selected text that it is about, `onStop` nothing.
    */
   constructor(form, { onAsk, onStop }) {
@@ -22,8 +22,6 @@ export class Composer {
     this.placeholder = this.question.placeholder;
     /** The selected text that the next question is about; null for none. */
     this.selection = null;
-    this.module = form.querySelector("#module");
-    this.moduleLabel = form.querySelector("#module-label");
     this.sendButton = form.querySelector("#send");
     this.stopButton = form.querySelector("#stop");
     this.box = form.querySelector(".composer-box");
@@ -42,29 +40,9 @@ export class Composer {
     this.#changed();
   }
 
-  /** The book and the module to search; undefined if everything is searched. */
+  /** What to search; everything unless the user has chosen a part of the book (`part.js`). */
   get chosenPart() {
-    const { book, module } = this.module?.selectedOptions[0]?.dataset ?? {};
-    return { book, module };
-  }
-
-  offerModules(modules) {
-    const option = ({ name, book, label }) => {
-      const value = book === undefined ? name : `${book}/${name}`;
-      return element("option", { value, "data-module": name, "data-book": book }, label || name);
-    };
-    const books = [...new Set(modules.map(({ book }) => book))].filter((book) => book !== undefined);
-    const groups = books.map((book) =>
-      element(
-        "optgroup",
-        { label: book },
-        element("option", { value: book, "data-book": book }, `All of ${book}`),
-        modules.filter((module) => module.book === book).map(option),
-      ),
-    );
-    const everything = element("option", { value: "" }, books.length > 0 ? "All books" : "Whole book");
-    this.module.replaceChildren(everything, ...(books.length > 0 ? groups : modules.map(option)));
-    this.moduleLabel.hidden = modules.length < 2;
+    return this.part?.chosen ?? {};
   }
 
   /** While an answer is being written, the send button becomes a stop button. */

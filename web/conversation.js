@@ -13,7 +13,7 @@ export class Conversation {
   #callbacks;
 
   /**
-   * The callback `details` returns what is sent with the question of a turn. `changed` is
+   * The callback `details` returns what is sent with the question of a turn, or a promise of it. `changed` is
    * called when another conversation is open, and `failed` with problems. Optional: `asked`
    * is called when the server has stored a turn, `gone` when it no longer has the
    * conversation.
@@ -47,7 +47,7 @@ export class Conversation {
         const { session_id, session_key } = await createSession(signal);
         this.#open({ id: session_id, key: session_key, readOnly: false });
       }
-      const question = { query: turn.query, session_id: this.session.id, ...this.#callbacks.details(turn) };
+      const question = { query: turn.query, session_id: this.session.id, ...(await this.#callbacks.details(turn)) };
       await ask(question, {
         signal,
         sessionKey: this.session.key,

@@ -7,13 +7,14 @@
 // `container` is an element or a selector; `inputSelector` of DocSearch 2 works too: the input then opens the dialog.
 // `placeholder` is used. `appId`, `apiKey`, `indexName` and other options are ignored: Docent has its own index.
 //
-// Attributes of the tag, all optional: data-api, data-book, data-module, data-theme, data-accent and data-key, as for
-// the widget. If the widget is on the page too, it answers the questions; without it, the chat page opens.
+// Attributes of the tag, all optional: data-api, data-book, data-module, data-version, data-locale, data-theme,
+// data-accent and data-key, as for the widget. If the widget is on the page too, it answers the questions; without it, the chat page opens.
 //
 // Invariant: on any page, this script never throws, leaks no styles into the page, and takes no styles from it except
 // the `--docent-` variables.
 
 import { connect } from "./api.js";
+import { editionHere } from "./edition.js";
 import { element, icon, openInThisTab } from "./elements.js";
 import { addStyles, followColors, keepKeys, ownTag, whenReady } from "./embed.js";
 import { Search } from "./search.js";
@@ -42,7 +43,7 @@ function show({ container, inputSelector, placeholder }) {
   const shadow = host.attachShadow({ mode: "open" });
   addStyles(shadow, [baseStyles, searchStyles, docsearchStyles]);
   const title = placeholder || "Search";
-  const search = new Search(shadow, { title, part: () => ({ book: settings.book, module: settings.module }), onAsk: ask, name: `docent.searches:${base}` });
+  const search = new Search(shadow, { title, part: async () => ({ book: settings.book, module: settings.module, ...(await editionHere(settings)) }), onAsk: ask, name: `docent.searches:${base}` });
   const open = () => search.open();
   const key = /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘K" : "Ctrl K";
   const button = element("button", { type: "button", class: "open-search", "aria-haspopup": "dialog", "aria-keyshortcuts": "Control+K Meta+K /", "data-testid": "open-search", click: open }, icon("search"), element("span", {}, title), element("kbd", { "aria-hidden": "true" }, key));

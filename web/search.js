@@ -21,7 +21,7 @@ export class Search {
   #active = null;
 
   /**
-   * `where` receives the dialog; `part` returns the book and the module to search. `onAsk` receives a question. Without
+   * `where` receives the dialog; `part` returns the book, module, version and locale to search, or a promise of them. `onAsk` receives a question. Without
    * `onPage`, results are links; with it, it receives the place to open. Recent searches are stored under `name` in this
    * browser.
    */
@@ -72,7 +72,9 @@ export class Search {
     if (!typed) return this.#showRecent();
     try {
       // A trailing space says that the last word is finished.
-      const { pages } = await suggest(this.#input.value.trimStart(), this.part(), request.signal);
+      const part = await this.part();
+      if (request.signal.aborted) return;
+      const { pages } = await suggest(this.#input.value.trimStart(), part, request.signal);
       if (request.signal.aborted) return;
       this.#show([...pages.map((page) => this.#page(page)), this.#askRow(typed)], /[?？]$/.test(typed) ? -1 : 0);
       const count = pages.length === 1 ? "1 page" : `${pages.length} pages`;
@@ -106,9 +108,10 @@ export class Search {
   }
 
   /** The rows of a page: the page itself and its best sections. */
-  #page({ document_id, title, url, book_name, module_name, sections }) {
+  #page({ document_id, title, url, book_name, module_name, version, locale, sections }) {
     const name = title.map((piece) => piece.text).join("");
-    const place = [book_name, module_name].filter((part) => part && part !== name).join(" › ");
+    const edition = [version, locale].filter(Boolean).join(", ");
+    const place = [book_name, module_name, edition].filter((part) => part && part !== name).join(" › ");
     return element(
       "div",
       { role: "group", "aria-label": name, class: "search-group" },

@@ -11,6 +11,8 @@
 //   data-placeholder  placeholder of the question box
 //   data-book         search only this book, if there are several
 //   data-module       search only this module of the book
+//   data-version      version of the book to ask about, or all; defaults to that of the page, else the released one
+//   data-locale       locale of the book to ask about, or all; defaults to that of the page, else that of the site
 //   data-search       off: no search; the default opens it with Ctrl-K, Command-K and the button in the panel
 //   data-position     right (default) or left
 //   data-theme        auto (default: html[data-theme], then the system), light or dark
@@ -42,6 +44,7 @@ import { announcer } from "./announcer.js";
 import { Turn } from "./answer.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
+import { editionHere } from "./edition.js";
 import { element, icon, iconButton, openInThisTab } from "./elements.js";
 import { addStyles, followColors, guarded, keepKeys, ownTag, whenReady } from "./embed.js";
 import * as floating from "./floating.js";
@@ -74,7 +77,7 @@ class Widget {
     this.#build();
     this.composer = new Composer(this.form, { onAsk: (query, selection) => this.#startTurn(query, selection), onStop: () => this.conversation.stop() });
     this.conversation = new Conversation(this.composer, {
-      details: (turn) => ({ book: settings.book || undefined, module: settings.module || undefined, selection: turn.selection ?? undefined }),
+      details: async (turn) => ({ ...(await this.#part()), selection: turn.selection ?? undefined }),
       changed: (session) => remember(this.names.session, session),
       failed: (turn, problem) => turn.failed(problem),
     });
@@ -180,10 +183,15 @@ class Widget {
 
   /** Opens the search. Its last row asks what was typed. */
   search() {
-    const { book, module } = this.settings;
-    const wanted = { title: "Search", part: () => ({ book, module }), onAsk: (text) => this.ask(text), name: this.names.searches };
+    const wanted = { title: "Search", part: () => this.#part(), onAsk: (text) => this.ask(text), name: this.names.searches };
     this.#search ??= new Search(this.#shadow, wanted);
     this.#search.open();
+  }
+
+  /** What to search: as the author configured it, and the version and locale of the page. */
+  async #part() {
+    const { book, module } = this.settings;
+    return { ...(book && { book }), ...(module && { module }), ...(await editionHere(this.settings)) };
   }
 
   get #hasSearch() {
@@ -238,7 +246,7 @@ class Widget {
     const list = element("ul", {});
     this.thread.append(element("div", { class: "welcome" }, element("p", {}, "Answers come only from this book and cite the words that support them."), list));
     // Suggestions are optional.
-    const { questions } = await loadSuggestions(3).catch(() => ({ questions: [] }));
+    const { questions } = await this.#part().then((part) => loadSuggestions(3, part)).catch(() => ({ questions: [] }));
     const suggestion = (text) => element("button", { type: "button", "data-testid": "suggestion", click: () => {
       this.composer.focus();
       this.composer.ask(text);

@@ -122,6 +122,7 @@ fn write_book() {
             title: chunks[0].page_title.clone(),
             book: String::new(),
             module: chunks[0].module_name.clone(),
+            edition: Default::default(),
             chunks: chunks.len(),
             sections: Default::default(),
         })

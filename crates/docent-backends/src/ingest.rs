@@ -7,6 +7,7 @@
 
 mod book;
 mod changes;
+mod editions;
 mod embedding;
 mod journal;
 
@@ -33,6 +34,7 @@ use crate::source::site::{self, SiteReport};
 use crate::source::{Reading, SourceError};
 use book::{Volume, language_sample, read_book};
 pub use changes::{Change, Changes, PageChange, page_record};
+use editions::Editions;
 use embedding::{Embedded, Embedding};
 use journal::journal_path;
 
@@ -253,7 +255,7 @@ async fn run(
     let language = plan.language.unwrap_or_else(|| Language::detect(&language_sample(&book.volumes)));
 
     steps.begin("chunking");
-    let (chunks, pages) = cut(std::mem::take(&mut book.volumes), embedder);
+    let (chunks, pages) = cut(std::mem::take(&mut book.volumes), &book.editions, embedder);
     go_on()?;
 
     let id = embedder.map_or_else(EmbedderId::none, |embedder| embedder.id().clone());
@@ -339,7 +341,11 @@ fn disk(what: &str, path: &Path, source: io::Error) -> IngestError {
 
 /// Cuts pages into passages. Each page is dropped as soon as it is cut, to save memory: its passages contain
 /// its text.
-fn cut(volumes: Vec<Volume>, embedder: Option<&dyn Embedder>) -> (Vec<Chunk>, Vec<PageRecord>) {
+fn cut(
+    volumes: Vec<Volume>,
+    editions: &Editions,
+    embedder: Option<&dyn Embedder>,
+) -> (Vec<Chunk>, Vec<PageRecord>) {
     let limit = embedder.map_or(TOKENS_WITHOUT_EMBEDDER, Embedder::max_tokens);
     let count = |text: &str| match embedder {
         Some(embedder) => embedder.count_tokens(text),
@@ -347,8 +353,12 @@ fn cut(volumes: Vec<Volume>, embedder: Option<&dyn Embedder>) -> (Vec<Chunk>, Ve
     };
     let cut_page = |book: &str, document: Document| {
         let mut chunks = chunk(&document, limit, &count);
-        chunks.iter_mut().for_each(|chunk| chunk.book_name = book.to_owned());
-        (changes::page_record(book, &document, &chunks), chunks)
+        let edition = editions.of(book, &document);
+        for chunk in &mut chunks {
+            chunk.book_name = book.to_owned();
+            chunk.edition.clone_from(&edition);
+        }
+        (PageRecord { edition, ..changes::page_record(book, &document, &chunks) }, chunks)
     };
     let (pages, chunks): (Vec<PageRecord>, Vec<Vec<Chunk>>) = volumes
         .into_iter()

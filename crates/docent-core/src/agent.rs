@@ -163,7 +163,7 @@ pub enum AskError {
     /// The question is invalid; change it.
     #[error(transparent)]
     Invalid(#[from] InvalidQuestion),
-    /// The filter names a book or module that does not exist.
+    /// The filter names a book, module, version or locale that does not exist.
     #[error(transparent)]
     NoSuchPart(#[from] NoSuchPart),
     /// The book cannot be searched.
@@ -481,7 +481,7 @@ impl PinnedAgent {
         if retrieved.confidence != Confidence::High {
             // The table of contents is only shown if no section is close, so it is only read then.
             let is_near = retrieved.hits.iter().any(|hit| hit.score >= writer::NEAR);
-            let contents = if is_near { Vec::new() } else { self.contents().await };
+            let contents = if is_near { Vec::new() } else { self.contents(asked.filter()).await };
             return self.respond(asked, retrieved, None, &contents);
         }
         listener(TurnEvent::State(State::Generating));

@@ -128,6 +128,12 @@ pub struct Citation {
     pub book_name: String,
     /// Name of the module.
     pub module_name: String,
+    /// Name of the version; null if the book has no versions.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// Code of the locale; null if the book has only one.
+    #[serde(default)]
+    pub locale: Option<String>,
     /// Id of the cited passage.
     pub chunk_id: String,
     /// The supporting words, exactly as they are in the passage.

@@ -11,6 +11,7 @@ pub mod pack;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::edition::Edition;
 use crate::section_kind::{SectionKind, section_kind};
 use docent_parse::document::{Document, Section};
 
@@ -39,6 +40,9 @@ pub struct Chunk {
     pub book_name: String,
     /// Name of the module.
     pub module_name: String,
+    /// Version and locale.
+    #[serde(default, skip_serializing_if = "Edition::is_plain")]
+    pub edition: Edition,
     /// The text of the passage. Quotes are taken from it.
     pub content: String,
     /// Number of tokens for the embedder, including the title line.
@@ -75,6 +79,7 @@ impl Chunk {
             heading_hierarchy: Vec::new(),
             book_name: String::new(),
             module_name: String::new(),
+            edition: Edition::default(),
             content: content.into(),
             token_count: 0,
             section_kind: SectionKind::default(),
@@ -130,6 +135,11 @@ pub fn chunk(document: &Document, limit: usize, count: TokenCounter<'_>) -> Vec<
                 heading_hierarchy: section.hierarchy.clone(),
                 book_name: String::new(),
                 module_name: document.module.clone(),
+                edition: Edition {
+                    version: document.version.clone(),
+                    locale: document.locale.clone(),
+                    ..Edition::default()
+                },
                 content,
                 token_count: tokens as u32,
                 section_kind: kind,

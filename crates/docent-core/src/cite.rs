@@ -35,12 +35,17 @@ impl CitationStyle {
         let Citation { id, page_title, heading, url, .. } = citation;
         // The first heading of a page often repeats its title.
         let heading = heading.as_ref().filter(|heading| *heading != page_title);
+        let version = citation.version.as_ref().map(|version| format!("version {version}"));
+        let beside = version.as_ref().map_or_else(String::new, |version| format!(" ({})", label(version)));
+        let after = version.as_ref().map_or_else(String::new, |version| format!(", {version}"));
         match (self, heading) {
-            (Self::Markdown, Some(heading)) => format!("[{} - {}]({url})", label(page_title), label(heading)),
-            (Self::Markdown, None) => format!("[{}]({url})", label(page_title)),
-            (Self::Source, _) => format!("[Source: {page_title}]"),
-            (Self::Inline, Some(heading)) => format!("(from {page_title}: {heading})"),
-            (Self::Inline, None) => format!("(from {page_title})"),
+            (Self::Markdown, Some(heading)) => {
+                format!("[{} - {}{beside}]({url})", label(page_title), label(heading))
+            }
+            (Self::Markdown, None) => format!("[{}{beside}]({url})", label(page_title)),
+            (Self::Source, _) => format!("[Source: {page_title}{after}]"),
+            (Self::Inline, Some(heading)) => format!("(from {page_title}: {heading}{after})"),
+            (Self::Inline, None) => format!("(from {page_title}{after})"),
             (Self::Numbered, _) => format!("[{id}]"),
         }
     }
@@ -244,6 +249,8 @@ mod tests {
             url: "https://book.org/n#names".into(),
             book_name: String::new(),
             module_name: "m".into(),
+            version: None,
+            locale: None,
             chunk_id: String::new(),
             quote: String::new(),
             start: 0,
@@ -275,6 +282,23 @@ mod tests {
         assert_eq!(
             CitationStyle::Numbered.list(&[citation()]).as_deref(),
             Some("[2] [Nodes (new) - Names](https://book.org/n#names)")
+        );
+    }
+
+    #[test]
+    fn a_citation_names_its_version() {
+        let citation = Citation { version: Some("2.4".into()), ..citation() };
+        let marks =
+            [CitationStyle::Markdown, CitationStyle::Source, CitationStyle::Inline, CitationStyle::Numbered]
+                .map(|style| style.mark(&citation));
+        assert_eq!(
+            marks,
+            [
+                "[Nodes (new) - Names (version 2.4)](https://book.org/n#names)",
+                "[Source: Nodes [new], version 2.4]",
+                "(from Nodes [new]: Names, version 2.4)",
+                "[2]",
+            ]
         );
     }
 

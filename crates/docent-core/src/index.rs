@@ -15,6 +15,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use crate::chunk::Chunk;
+use crate::edition::{Choice, Edition, Variant};
 use crate::embed::EmbedderId;
 use crate::language::Language;
 
@@ -74,6 +75,9 @@ pub struct PageOutline {
     pub book_name: String,
     /// Name of the module.
     pub module_name: String,
+    /// Version and locale.
+    #[serde(default, skip_serializing_if = "Edition::is_plain")]
+    pub edition: Edition,
     /// The sections that contain text, in order.
     pub sections: Vec<SectionOutline>,
 }
@@ -99,6 +103,7 @@ impl PageOutline {
                     title: chunk.title().to_owned(),
                     book_name: chunk.book_name.clone(),
                     module_name: chunk.module_name.clone(),
+                    edition: chunk.edition.clone(),
                     sections: Vec::new(),
                 });
             }
@@ -132,27 +137,61 @@ pub struct Filter {
     pub book: Option<String>,
     /// Only chunks of this module.
     pub module: Option<String>,
+    /// Only chunks of these versions.
+    pub version: Choice,
+    /// Only chunks in these locales.
+    pub locale: Choice,
 }
 
 impl Filter {
-    /// Only chunks of this module; all chunks if none is given.
+    /// Only chunks of this module; of any module if none is given.
     pub fn of_module(module: Option<String>) -> Self {
-        Self { book: None, module }
+        Self { module, ..Self::default() }
     }
 
-    /// Whether the filter admits every chunk.
-    pub fn is_open(&self) -> bool {
+    /// The filter of a request, in which all names are optional.
+    pub fn requested(
+        book: Option<String>,
+        module: Option<String>,
+        version: Option<String>,
+        locale: Option<String>,
+    ) -> Self {
+        Self { book, module, version: version.into(), locale: locale.into() }
+    }
+
+    /// Whether the filter names nothing. It then admits the default version and the default locale.
+    pub fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The same filter for a page that was requested by its id: without a version or a locale, it admits all.
+    pub fn for_one_page(&self) -> Self {
+        Self { version: self.version.or_all(), locale: self.locale.or_all(), ..self.clone() }
     }
 
     /// Whether the filter admits a chunk.
     pub fn admits(&self, chunk: &Chunk) -> bool {
-        self.book.as_ref().is_none_or(|book| chunk.book_name == *book)
-            && self.module.as_ref().is_none_or(|module| chunk.module_name == *module)
+        self.admits_part(&chunk.book_name, &chunk.module_name) && self.admits_edition(&chunk.edition)
+    }
+
+    /// Whether the filter admits a page.
+    pub fn admits_page(&self, page: &PageOutline) -> bool {
+        self.admits_part(&page.book_name, &page.module_name) && self.admits_edition(&page.edition)
+    }
+
+    /// Whether the filter admits a version and a locale.
+    pub fn admits_edition(&self, edition: &Edition) -> bool {
+        self.version.admits(edition.version.as_deref(), edition.is_other_version)
+            && self.locale.admits(edition.locale.as_deref(), edition.is_other_locale)
+    }
+
+    fn admits_part(&self, book_name: &str, module_name: &str) -> bool {
+        self.book.as_ref().is_none_or(|book| book_name == book)
+            && self.module.as_ref().is_none_or(|module| module_name == module)
     }
 }
 
-/// A filter names a book or module that is not in the index.
+/// A filter names a book, module, version or locale that is not in the index.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NoSuchPart {
     /// There is no such book.
@@ -173,6 +212,52 @@ pub enum NoSuchPart {
         /// The names of all modules.
         known: Vec<String>,
     },
+    /// There is no such version.
+    #[error("there is no version `{name}` of this book")]
+    Version {
+        /// The requested name.
+        name: String,
+        /// The names of all versions, the default first.
+        known: Vec<String>,
+    },
+    /// There is no such locale.
+    #[error("there is no locale `{name}` of this book")]
+    Locale {
+        /// The requested name.
+        name: String,
+        /// The names of all locales, the default first.
+        known: Vec<String>,
+    },
+}
+
+impl NoSuchPart {
+    /// What was named, in the plural: `books`, `modules`, `versions` or `locales`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Book { .. } => "books",
+            Self::Module { .. } => "modules",
+            Self::Version { .. } => "versions",
+            Self::Locale { .. } => "locales",
+        }
+    }
+
+    /// The name that does not exist.
+    pub fn name(&self) -> &str {
+        let (Self::Book { name, .. }
+        | Self::Module { name, .. }
+        | Self::Version { name, .. }
+        | Self::Locale { name, .. }) = self;
+        name
+    }
+
+    /// The names that exist.
+    pub fn known(&self) -> &[String] {
+        let (Self::Book { known, .. }
+        | Self::Module { known, .. }
+        | Self::Version { known, .. }
+        | Self::Locale { known, .. }) = self;
+        known
+    }
 }
 
 /// Identifies a chunk within one generation of an index.
@@ -229,6 +314,12 @@ pub struct Description {
     /// The same for each book; empty if the index has only one book.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub books: BTreeMap<String, Modules>,
+    /// The versions of the book, the default first; empty if it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<Variant>,
+    /// The locales of the book, the default first; empty if it has only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locales: Vec<Variant>,
     /// The sources it was built from.
     pub sources: Vec<String>,
     /// Time of publication, RFC 3339.
@@ -241,7 +332,7 @@ impl Description {
         Identity { version: self.version.clone(), embedder: self.embedder.clone(), language: self.language }
     }
 
-    /// Checks that the book and module of a filter exist.
+    /// Checks that everything a filter names exists.
     pub fn check(&self, filter: &Filter) -> Result<(), NoSuchPart> {
         let modules = match &filter.book {
             None => &self.modules,
@@ -257,8 +348,42 @@ impl Description {
                 known: modules.keys().cloned().collect(),
             }),
             _ => Ok(()),
+        }?;
+        if let Some((name, known)) = unknown(&filter.version, &self.versions, filter.book.as_ref()) {
+            return Err(NoSuchPart::Version { name, known });
+        }
+        match unknown(&filter.locale, &self.locales, filter.book.as_ref()) {
+            Some((name, known)) => Err(NoSuchPart::Locale { name, known }),
+            None => Ok(()),
         }
     }
+
+    /// The names of the versions, the default first, without duplicates.
+    pub fn version_names(&self) -> Vec<String> {
+        names(&self.versions, None)
+    }
+
+    /// The names of the locales, the default first, without duplicates.
+    pub fn locale_names(&self) -> Vec<String> {
+        names(&self.locales, None)
+    }
+}
+
+/// The name that was chosen and those that exist, if the chosen one does not.
+fn unknown(choice: &Choice, variants: &[Variant], book: Option<&String>) -> Option<(String, Vec<String>)> {
+    let (name, known) = (choice.name()?, names(variants, book));
+    (!known.iter().any(|known| known == name)).then(|| (name.to_owned(), known))
+}
+
+/// The names of the versions or locales of one book, or of all books.
+fn names(variants: &[Variant], book: Option<&String>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for variant in variants.iter().filter(|variant| book.is_none_or(|book| variant.book == *book)) {
+        if !names.contains(&variant.name) {
+            names.push(variant.name.clone());
+        }
+    }
+    names
 }
 
 /// Modules by name.

@@ -43,6 +43,7 @@
 
 pub mod section_kind;
 pub mod chunk;
+pub mod edition;
 pub mod embed;
 pub mod index;
 

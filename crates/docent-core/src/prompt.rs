@@ -43,7 +43,11 @@ fn filled(template: &str, values: &[(&str, &str)]) -> String {
 }
 
 fn passage(hit: &Hit, number: usize) -> String {
-    let from = defused(&hit.chunk.breadcrumb()).replace('"', "'");
+    let mut from = hit.chunk.breadcrumb();
+    if let Some(version) = &hit.chunk.edition.version {
+        from.push_str(&format!(" (version {version})"));
+    }
+    let from = defused(&from).replace('"', "'");
     format!("<passage number=\"{number}\" from=\"{from}\">\n{}\n</passage>", defused(&hit.chunk.content))
 }
 

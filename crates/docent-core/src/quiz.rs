@@ -98,6 +98,12 @@ pub struct QuizQuestion {
     /// Name of the book; empty if the index has only one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub book_name: String,
+    /// Name of the version; null if the book has no versions.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// Code of the locale; null if the book has only one.
+    #[serde(default)]
+    pub locale: Option<String>,
 }
 
 impl QuizQuestion {

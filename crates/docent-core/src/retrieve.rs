@@ -13,7 +13,7 @@ mod close_reading;
 mod several;
 mod suggest;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -347,9 +347,9 @@ impl Retriever {
         Ok(self.index.identity().await?.version)
     }
 
-    /// Checks that the book and module of a filter exist.
+    /// Checks that everything a filter names exists.
     pub async fn check(&self, filter: &Filter) -> Result<Result<(), NoSuchPart>, RetrieveError> {
-        if filter.is_open() {
+        if filter.is_default() {
             return Ok(Ok(()));
         }
         Ok(self.describe().await?.check(filter))
@@ -360,9 +360,10 @@ impl Retriever {
         Ok(self.kept.outline.get_or_make(|| self.index.outline()).await?)
     }
 
-    /// At most `limit` questions that the book answers, generated from its headings.
-    pub async fn suggestions(&self, limit: usize) -> Result<Vec<String>, RetrieveError> {
-        self.kept.suggested.up_to(limit, self).await
+    /// At most `limit` questions that a part of the book answers, generated from its headings. The filter names
+    /// only what exists.
+    pub async fn suggestions(&self, limit: usize, filter: &Filter) -> Result<Vec<String>, RetrieveError> {
+        self.kept.suggested.up_to(limit, filter, self).await
     }
 
     /// At most `limit` pages for words that may be unfinished or misspelled, best first. Needs no embedder and no
@@ -432,17 +433,28 @@ impl Retriever {
         Ok(ranking.iter().zip(chunks).filter_map(|(hit, chunk)| Some(hit.with_chunk(chunk?))).collect())
     }
 
-    /// Loads the best passages of a ranking: at most `most`, and none with the same text as a better one.
+    /// Loads the best passages of a ranking: at most `most`, and none with the same text as a better one. If several
+    /// versions have the same text, the default version stands for all of them.
     async fn load_distinct(&self, ranking: &[FusedRow], most: usize) -> Result<Vec<Fused>, RetrieveError> {
         let mut kept: Vec<Fused> = Vec::with_capacity(most);
-        let mut texts = HashSet::new();
+        let mut texts: HashMap<String, usize> = HashMap::new();
         let mut loaded = 0;
         while kept.len() < most && loaded < ranking.len() {
             // Doubling what is loaded keeps the number of calls low in a book with many repetitions.
             let end = ranking.len().min(loaded + loaded.max(most));
             for hit in self.load(&ranking[loaded..end]).await? {
-                if kept.len() < most && texts.insert(hit.chunk.content.clone()) {
-                    kept.push(hit);
+                match texts.get(&hit.chunk.content) {
+                    Some(&known) => {
+                        let known = &mut kept[known];
+                        if hit.chunk.edition.is_default() && !known.chunk.edition.is_default() {
+                            known.chunk = hit.chunk;
+                        }
+                    }
+                    None if kept.len() < most => {
+                        texts.insert(hit.chunk.content.clone(), kept.len());
+                        kept.push(hit);
+                    }
+                    None => {}
                 }
             }
             loaded = end;

@@ -32,6 +32,12 @@ pub struct SourceChunk {
     pub book_name: String,
     /// Name of the module.
     pub module_name: String,
+    /// Name of the version; null if the book has no versions.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// Code of the locale; null if the book has only one.
+    #[serde(default)]
+    pub locale: Option<String>,
     /// Id of the page without its file extension.
     pub chapter_id: String,
     /// Id of the passage.
@@ -63,6 +69,8 @@ impl SourceChunk {
             breadcrumb: chunk.breadcrumb(),
             book_name: chunk.book_name.clone(),
             module_name: chunk.module_name.clone(),
+            version: chunk.edition.version.clone(),
+            locale: chunk.edition.locale.clone(),
             chapter_id: chapter_id(&chunk.document_id).to_owned(),
             chunk_id: chunk.id.to_string(),
             document_id: chunk.document_id.clone(),
@@ -72,12 +80,17 @@ impl SourceChunk {
         }
     }
 
-    /// The name of its module, with its book if there are several.
+    /// The name of its module, with its book, its version and its locale if there are several.
     pub fn part(&self) -> String {
-        match self.book_name.as_str() {
+        let mut part = match self.book_name.as_str() {
             "" => self.module_name.clone(),
             book => format!("{book}: {}", self.module_name),
+        };
+        for name in [&self.version, &self.locale].into_iter().flatten() {
+            part.push_str(", ");
+            part.push_str(name);
         }
+        part
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a suite does not depend on the implementation it tests.
 
+mod editions;
 pub mod generations;
 pub mod turn_log;
 pub mod sessions;
@@ -19,6 +20,7 @@ pub use generations::{Counting, Published, decorator_contract};
 
 use crate::chunk::Chunk;
 use crate::clock::Clock;
+use crate::edition::{Edition, variants};
 use crate::embed::{EmbedError, Embedder, EmbedderId, Purpose, Vector};
 use crate::index::{
     Candidate, Candidates, Description, Filter, Identity, Index, IndexError, IndexQuery, Module, Modules,
@@ -42,6 +44,7 @@ pub fn chunk(page: &str, index: u32, content: &str) -> Chunk {
         heading_hierarchy: Vec::new(),
         book_name: String::new(),
         module_name: "m".to_owned(),
+        edition: Edition::default(),
         content: content.to_owned(),
         token_count: content.split_whitespace().count() as u32,
         section_kind: crate::section_kind::SectionKind::default(),
@@ -221,8 +224,12 @@ impl Index for MemoryIndex {
         let mut modules = Modules::new();
         let mut books = std::collections::BTreeMap::<String, Modules>::new();
         let mut pages = std::collections::BTreeSet::new();
+        let mut editions = Vec::new();
         for (chunk, _) in &self.chunks {
             let is_new = pages.insert(&chunk.document_id);
+            if is_new {
+                editions.push((chunk.book_name.as_str(), &chunk.edition));
+            }
             let book =
                 (!chunk.book_name.is_empty()).then(|| books.entry(chunk.book_name.clone()).or_default());
             for modules in book.into_iter().chain([&mut modules]) {
@@ -231,6 +238,7 @@ impl Index for MemoryIndex {
                 size.pages += usize::from(is_new);
             }
         }
+        let (versions, locales) = variants(editions);
         Ok(Description {
             version: "memory".to_owned(),
             embedder: LetterEmbedder::default().id,
@@ -239,6 +247,8 @@ impl Index for MemoryIndex {
             chunks: self.chunks.len(),
             modules,
             books,
+            versions,
+            locales,
             sources: Vec::new(),
             created_at: String::new(),
         })
@@ -323,7 +333,7 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     );
     let books = [("robots", None, 1), ("robots", Some("m"), 1), ("food", Some("m"), 0), ("nowhere", None, 0)];
     for (book, module, expected) in books {
-        let filter = Filter { book: Some(book.to_owned()), module: module.map(str::to_owned) };
+        let filter = Filter::requested(Some(book.to_owned()), module.map(str::to_owned), None, None);
         let found = search("node topic", Some(&vector), &filter, 10).await.unwrap();
         assert_eq!((found.lexical.len(), found.dense.len()), (expected, expected), "{filter:?}");
     }
@@ -378,6 +388,8 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     let books: Vec<_> = description.books.into_iter().collect();
     assert_eq!(books[0], ("food".to_owned(), Modules::from([("kitchen".to_owned(), kitchen)])));
     assert_eq!((books.len(), &*books[1].0, books[1].1["m"].pages), (2, "robots", 1));
+    assert!(description.versions.is_empty() && description.locales.is_empty());
+    editions::contract(&make).await;
 }
 
 #[cfg(test)]

@@ -58,6 +58,10 @@ pub struct PageMatch {
     /// Name of the module; omitted if the index has only one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub module_name: String,
+    /// Name of the version; null if the book has no versions.
+    pub version: Option<String>,
+    /// Code of the locale; null if the book has only one.
+    pub locale: Option<String>,
     /// The best sections of the page; empty if only its title matches.
     pub sections: Vec<SectionMatch>,
 }
@@ -250,9 +254,7 @@ impl Typeahead {
     }
 
     fn is_admitted(&self, page: u32, filter: &Filter) -> bool {
-        let page = &self.outline[page as usize];
-        filter.book.as_ref().is_none_or(|book| page.book_name == *book)
-            && filter.module.as_ref().is_none_or(|module| page.module_name == *module)
+        filter.admits_page(&self.outline[page as usize])
     }
 
     /// The best passages of the keyword search for the likeliest terms of every word.
@@ -362,6 +364,8 @@ impl Marked<'_> {
             document_id: page.document_id.clone(),
             book_name: page.book_name.clone(),
             module_name: if self.typeahead.has_modules { page.module_name.clone() } else { String::new() },
+            version: page.edition.version.clone(),
+            locale: page.edition.locale.clone(),
             sections,
         }
     }

@@ -21,6 +21,12 @@ pub struct Document {
     pub title: String,
     /// Name of the module the page belongs to.
     pub module: String,
+    /// The version of the book that the page is about, if the book has versions.
+    pub version: Option<String>,
+    /// The code of the locale the page is written in, if the book has several.
+    pub locale: Option<String>,
+    /// The work that the version and the locale are of; each work in a book has its own. Empty for the book itself.
+    pub work: String,
     /// The sections in reading order, as a flat list.
     pub sections: Vec<Section>,
 }
@@ -33,6 +39,9 @@ impl Document {
             url: url.into(),
             title: title.into(),
             module: String::new(),
+            version: None,
+            locale: None,
+            work: String::new(),
             sections: Vec::new(),
         }
     }

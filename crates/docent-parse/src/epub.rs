@@ -87,7 +87,7 @@ fn read(path: &str, bytes: &[u8], site: &Site, epub: &mut Epub) -> Result<(), St
             title: title.unwrap_or_else(|| title_from_path(item)),
             module: module.to_owned(),
             sections: parsed.sections,
-            id,
+            ..Document::new(id, "", "")
         });
     }
     if package.spine.len() > MOST_PAGES {

@@ -194,13 +194,9 @@ pub fn pdf_page(path: &str, parsed: Parsed, site: &Site) -> (Option<Document>, V
 }
 
 fn document(path: &str, site: &Site, front: FrontMatter, parsed: Parsed) -> Document {
-    Document {
-        id: path.to_owned(),
-        url: site.url(path, &front),
-        title: title(path, site, &front, &parsed),
-        module: site.module(path, &front),
-        sections: parsed.sections,
-    }
+    Document::new(path, site.url(path, &front), title(path, site, &front, &parsed))
+        .with_module(site.module(path, &front))
+        .with_sections(parsed.sections)
 }
 
 /// Parses text of a known format that is not part of a book.

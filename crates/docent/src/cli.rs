@@ -88,7 +88,7 @@ pub enum Command {
     Key(Key),
     /// Show what is in the index
     Status,
-    /// List the modules of the book, or of each book
+    /// List the modules of the book, or of each book, and its versions and locales
     Modules,
     /// Check the configuration, the files and the models, and suggest fixes
     Doctor,
@@ -135,6 +135,12 @@ pub struct Ingest {
     /// Language of the book, as a two-letter code [default: detected]
     #[arg(long, value_name = "CODE")]
     pub language: Option<String>,
+    /// Version of the book that this is, if you ingest several
+    #[arg(long, value_name = "NAME", requires = "sources")]
+    pub doc_version: Option<String>,
+    /// Locale that it is written in, if you ingest several
+    #[arg(long, value_name = "CODE", requires = "sources")]
+    pub locale: Option<String>,
     /// Keep running and re-ingest when files change
     #[arg(long)]
     pub watch: bool,
@@ -181,11 +187,17 @@ pub struct Part {
     /// Only use this module
     #[arg(long, short, value_name = "NAME")]
     pub module: Option<String>,
+    /// Version of the book to use, or `all` [default: the released one]
+    #[arg(long, value_name = "NAME")]
+    pub doc_version: Option<String>,
+    /// Locale of the book to use, or `all` [default: that of the site]
+    #[arg(long, value_name = "CODE")]
+    pub locale: Option<String>,
 }
 
 impl From<Part> for Filter {
     fn from(part: Part) -> Self {
-        Self { book: part.book, module: part.module }
+        Self::requested(part.book, part.module, part.doc_version, part.locale)
     }
 }
 

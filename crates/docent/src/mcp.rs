@@ -263,7 +263,8 @@ impl Service {
 
     async fn search(&self, asked: SearchBook) -> Result<CallToolResult, Failure> {
         let book = self.book().await?;
-        let filter = filter(&book, asked.book, asked.module).await?;
+        let filter = Filter::requested(asked.book, asked.module, asked.version, asked.locale);
+        check(&book, &filter).await?;
         let top_k = asked.top_k.unwrap_or(DEFAULT_HITS);
         let threshold = asked.threshold.unwrap_or(0.0);
         let question = Question::within(MOST_TOOL_HITS, &asked.query, top_k, threshold, filter)
@@ -274,7 +275,8 @@ impl Service {
     }
 
     async fn ask(&self, asked: AskBook) -> Result<CallToolResult, Failure> {
-        let filter = filter(&self.book().await?, asked.book, asked.module).await?;
+        let filter = Filter::requested(asked.book, asked.module, asked.version, asked.locale);
+        check(&self.book().await?, &filter).await?;
         let ask = Ask::new(asked.question)
             .with_top_k(asked.top_k.unwrap_or(DEFAULT_HITS))
             .with_filter(filter)
@@ -304,11 +306,9 @@ impl Service {
     }
 }
 
-/// A filter for a book and a module; an error if they do not exist.
-async fn filter(book: &Retriever, name: Option<String>, module: Option<String>) -> Result<Filter, Failure> {
-    let filter = Filter { book: name, module };
-    book.check(&filter).await.map_err(unavailable)?.map_err(compose::no_such_part)?;
-    Ok(filter)
+/// Checks that everything a filter names exists.
+async fn check(book: &Retriever, filter: &Filter) -> Result<(), Failure> {
+    book.check(filter).await.map_err(unavailable)?.map_err(compose::no_such_part)
 }
 
 /// A tool result, as text for models and as an object for programs.

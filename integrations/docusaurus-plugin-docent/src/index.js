@@ -26,7 +26,7 @@ module.exports = function docent({ siteDir, i18n }, options) {
     // Called once for each locale.
     postBuild({ plugins, siteConfig }) {
       if (!options.ingest || i18n.currentLocale !== i18n.defaultLocale) return;
-      ingest(options.binary, options.ingest === true ? latestDocs(plugins, siteConfig.url) : options.ingest, siteDir);
+      ingest(options.binary, options.ingest === true ? allDocs(plugins, siteConfig.url, siteDir) : options.ingest, siteDir);
     },
   };
 };
@@ -44,14 +44,19 @@ module.exports.getSwizzleConfig = () => {
   };
 };
 
-/** What to ingest: the latest version of the docs, and where it is published. */
-function latestDocs(plugins, site) {
+/**
+ * What to ingest, and where the latest version of it is published: all versions and locales. Docent finds them in the
+ * usual folders; if the docs are elsewhere, it reads the latest version in the default locale.
+ */
+function allDocs(plugins, site, siteDir) {
   const docs = plugins.filter(({ name }) => name === "docusaurus-plugin-content-docs");
   if (docs.length !== 1) {
     throw new Error(`docusaurus-plugin-docent: \`ingest: true\` reads the docs of a site, but this site has ${docs.length} docs plugins; list the arguments of \`docent ingest\` instead`);
   }
   const latest = docs[0].content.loadedVersions.find(({ isLast }) => isLast);
-  return [latest.contentPath, "--layout", "docusaurus", "--base-url", new URL(latest.path, site).href];
+  const { id, path: folder } = docs[0].options;
+  const isUsual = id === "default" && path.resolve(siteDir, folder) === path.join(siteDir, "docs");
+  return [isUsual ? siteDir : latest.contentPath, "--layout", "docusaurus", "--base-url", new URL(latest.path, site).href];
 }
 
 /** A site's own Root replaces the plugin's, and with it the widget. */

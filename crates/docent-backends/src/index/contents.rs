@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use docent_core::chunk::Chunk;
+use docent_core::edition::{Edition, Variant, variants};
 use docent_core::embed::EmbedderId;
 use docent_core::index::Modules;
 use docent_core::language::Language;
@@ -55,6 +56,20 @@ impl BookContents<'_> {
                 (name.to_owned(), self.modules_of(self.pages.iter().filter(|page| page.book == name)))
             })
             .collect()
+    }
+
+    /// The versions and the locales of all books, with the number of their pages.
+    pub fn variants(&self) -> (Vec<Variant>, Vec<Variant>) {
+        variants(self.pages.iter().map(|page| (page.book.as_str(), &page.edition)))
+    }
+
+    /// The distinct editions of the pages; empty if no page has a version or a locale.
+    pub fn editions(&self) -> Vec<Edition> {
+        let distinct: BTreeSet<&Edition> = self.pages.iter().map(|page| &page.edition).collect();
+        match distinct.iter().all(|edition| edition.is_plain()) {
+            true => Vec::new(),
+            false => distinct.into_iter().cloned().collect(),
+        }
     }
 
     fn modules_of<'p>(&self, pages: impl Iterator<Item = &'p PageRecord>) -> Modules {
@@ -153,6 +168,12 @@ pub struct SourceRecord {
     /// The site generator, if it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<String>,
+    /// The version of the book that this is, if it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The locale that it is written in, if it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locale: Option<String>,
     /// Options for crawling a site.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<SiteOptions>,
@@ -200,6 +221,9 @@ pub struct PageRecord {
     pub book: String,
     /// Its module.
     pub module: String,
+    /// Its version and locale.
+    #[serde(default, skip_serializing_if = "Edition::is_plain")]
+    pub edition: Edition,
     /// Its number of chunks, which are consecutive rows.
     pub chunks: usize,
     /// A hash of the searchable text of each section, by its anchor or position on the page.
@@ -227,6 +251,7 @@ pub(crate) mod made {
                     title: chunk.page_title.clone(),
                     book: chunk.book_name.clone(),
                     module: chunk.module_name.clone(),
+                    edition: chunk.edition.clone(),
                     chunks: 1,
                     sections: BTreeMap::from([("0".to_owned(), chunk.content.clone())]),
                 }),

@@ -7,10 +7,12 @@ use std::path::Path;
 
 use docent_parse::document::{Document, Warning};
 
+use super::editions::Editions;
 use super::{IngestError, Plan};
-use crate::index::contents::Labels;
+use crate::index::contents::{Labels, SourceRecord};
 use crate::progress::Progress;
 use crate::source;
+use crate::source::edition::in_address;
 use crate::source::site::{self, SiteReport};
 
 /// Bytes of text used to detect the book's language.
@@ -25,6 +27,7 @@ pub(super) struct Book {
     pub(super) labels: Labels,
     pub(super) other_files: BTreeMap<String, usize>,
     pub(super) sites: Vec<SiteReport>,
+    pub(super) editions: Editions,
 }
 
 /// The pages of one source.
@@ -41,6 +44,7 @@ pub(super) async fn read_book(
     progress: &dyn Progress,
 ) -> Result<Book, IngestError> {
     let mut book = Book::default();
+    let mut released = Vec::new();
     for source in &plan.sources {
         let is_site = site::is_address(&source.location);
         let mut read = match is_site {
@@ -55,12 +59,17 @@ pub(super) async fn read_book(
         if sections.all(|section| section.blocks.is_empty()) {
             return Err(IngestError::NoText(source.location.clone()));
         }
+        released.extend(std::mem::take(&mut read.released));
+        assign_edition(&mut read.documents, source);
         // Ids of site pages are URLs and therefore unique. Other sources may both have an `index.md`, so
         // their ids get a prefix.
         let above = match &source.name {
             _ if is_site => None,
-            Some(name) => Some(name.as_str()),
-            None => (plan.sources.len() > 1).then(|| source.location.trim_end_matches('/')),
+            Some(name) => {
+                let parts = [Some(name), source.version.as_ref(), source.locale.as_ref()];
+                Some(parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join("/"))
+            }
+            None => (plan.sources.len() > 1).then(|| source.location.trim_end_matches('/').to_owned()),
         };
         if let Some(above) = above {
             let ids = read.documents.iter_mut().map(|document| &mut document.id);
@@ -78,10 +87,30 @@ pub(super) async fn read_book(
             *book.other_files.entry(extension).or_default() += count;
         }
     }
+    book.editions = Editions::settle(&mut book.volumes, &released);
     if let Err(error) = site::forget_others(folder, &plan.sources) {
         tracing::warn!(%error, "cannot remove the cached pages of sites that are no longer sources");
     }
     Ok(book)
+}
+
+/// Assigns the version and locale that were given for a source, or else those in the address where it is published.
+fn assign_edition(documents: &mut [Document], source: &SourceRecord) {
+    let found = match &source.base_url {
+        Some(url) => in_address(&format!("{}/", url.trim_end_matches('/'))),
+        None => None,
+    };
+    for document in documents {
+        if source.version.is_some() || source.locale.is_some() {
+            document.work = String::new();
+            document.version = source.version.clone().or(document.version.take());
+            document.locale = source.locale.clone().or(document.locale.take());
+        } else if let Some(found) = found.as_ref().filter(|_| document.version.is_none()) {
+            document.version = Some(found.version.clone());
+            document.locale = Some(found.locale.clone());
+            document.work.clone_from(&found.work);
+        }
+    }
 }
 
 /// The first prose of the book, up to [`LANGUAGE_SAMPLE`] bytes.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use docent_core::chunk::Chunk;
+use docent_core::edition::Edition;
 use docent_parse::document::Document;
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3Default;
@@ -45,7 +46,7 @@ pub enum Change {
     Removed,
 }
 
-/// A page and the hashes of its sections.
+/// A page and the hashes of its sections, without a version and a locale.
 pub fn page_record(book: &str, document: &Document, chunks: &[Chunk]) -> PageRecord {
     let mut hashers: BTreeMap<String, Xxh3Default> = BTreeMap::new();
     for chunk in chunks {
@@ -59,6 +60,7 @@ pub fn page_record(book: &str, document: &Document, chunks: &[Chunk]) -> PageRec
         title: document.title.clone(),
         book: book.to_owned(),
         module: document.module.clone(),
+        edition: Edition::default(),
         chunks: chunks.len(),
         sections: hashers
             .into_iter()

@@ -29,7 +29,7 @@ fn config(folder: &Path) -> Option<std::path::PathBuf> {
 pub(super) fn is_written_for(root: &Path, files: &[String]) -> bool {
     const NAMES: [&str; 3] = ["_category_.json", "_category_.yml", "_category_.yaml"];
     let is_named = |file: &String| file.ends_with(".mdx") || NAMES.iter().any(|name| file.ends_with(name));
-    if files.iter().any(is_named) || root.parent().is_some_and(is_project) {
+    if files.iter().any(is_named) {
         return true;
     }
     const KEYS: [&str; 7] = [
@@ -70,19 +70,90 @@ fn head(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).replace("\r\n", "\n")
 }
 
-/// The address where the docs are published, if it is configured.
+/// The address where the docs in this folder are published, if it is configured. Versions are below it.
 pub(super) fn base_url(root: &Path) -> Option<String> {
-    let project = root.parent().filter(|_| root.ends_with("docs"))?;
-    let text = without_comments(&std::fs::read_to_string(config(project)?).ok()?);
-    // There may be several `url` settings; that of the site is the one next to `baseUrl`.
-    let base_at = values(&text, "baseUrl").into_iter().next()?;
-    let base = quoted(base_at)?;
-    let url = values(&text, "url").into_iter().min_by_key(|url| url.len().abs_diff(base_at.len()))?;
-    let url = quoted(url).filter(|url| is_published(url))?;
-    let docs = section(&text, "docs").unwrap_or_default();
-    let route = if has_key(docs, "routeBasePath") { setting(docs, "routeBasePath")? } else { "docs" };
-    let path: Vec<&str> = base.split('/').chain(route.split('/')).filter(|part| !part.is_empty()).collect();
-    Some(format!("{}/{}", url.trim_end_matches('/'), path.join("/")))
+    Config::read(root.parent().filter(|_| root.ends_with("docs"))?)?.address()
+}
+
+/// The configuration of a project.
+pub(super) struct Config {
+    text: String,
+}
+
+impl Config {
+    /// Reads the configuration; none if there is none.
+    pub fn read(project: &Path) -> Option<Self> {
+        Some(Self { text: without_comments(&std::fs::read_to_string(config(project)?).ok()?) })
+    }
+
+    /// The address where the docs are published.
+    pub fn address(&self) -> Option<String> {
+        // There may be several `url` settings; that of the site is the one next to `baseUrl`.
+        let base_at = values(&self.text, "baseUrl").into_iter().next()?;
+        let base = quoted(base_at)?;
+        let url =
+            values(&self.text, "url").into_iter().min_by_key(|url| url.len().abs_diff(base_at.len()))?;
+        let url = quoted(url).filter(|url| is_published(url))?;
+        let route = self.route()?;
+        let path: Vec<&str> =
+            base.split('/').chain(route.split('/')).filter(|part| !part.is_empty()).collect();
+        Some(format!("{}/{}", url.trim_end_matches('/'), path.join("/")))
+    }
+
+    /// The path of the docs below the site; none if it is computed.
+    pub fn route(&self) -> Option<&str> {
+        if has_key(self.docs(), "routeBasePath") {
+            setting(self.docs(), "routeBasePath")
+        } else {
+            Some("docs")
+        }
+    }
+
+    fn docs(&self) -> &str {
+        section(&self.text, "docs").unwrap_or_default()
+    }
+
+    /// A switch of the docs.
+    pub fn flag(&self, key: &str) -> Option<bool> {
+        let value = values(self.docs(), key).into_iter().next()?;
+        match value {
+            value if value.starts_with("true") => Some(true),
+            value if value.starts_with("false") => Some(false),
+            _ => None,
+        }
+    }
+
+    /// A list of strings in the options of the docs.
+    pub fn list(&self, key: &str) -> Option<Vec<String>> {
+        listed(values(self.docs(), key).into_iter().next()?)
+    }
+
+    /// The version at the address of the docs, if it is configured.
+    pub fn last_version(&self) -> Option<&str> {
+        setting(self.docs(), "lastVersion")
+    }
+
+    /// The path of a version below the docs, if it is configured.
+    pub fn version_path(&self, version: &str) -> Option<&str> {
+        setting(section(section(self.docs(), "versions")?, version)?, "path")
+    }
+
+    /// The default locale, if it is configured.
+    pub fn default_locale(&self) -> Option<&str> {
+        setting(section(&self.text, "i18n")?, "defaultLocale")
+    }
+
+    /// All locales, if they are configured.
+    pub fn locales(&self) -> Option<Vec<String>> {
+        listed(values(section(&self.text, "i18n")?, "locales").into_iter().next()?)
+    }
+}
+
+/// The strings of a literal list.
+fn listed(value: &str) -> Option<Vec<String>> {
+    let inside = value.strip_prefix('[')?.split(']').next()?;
+    let items = inside.split(',').map(str::trim).filter(|item| !item.is_empty());
+    items.map(|item| quoted(item).map(str::to_owned)).collect()
 }
 
 /// The title of the site.
@@ -102,8 +173,14 @@ pub(super) fn is_published(url: &str) -> bool {
     matches!(scheme, "http" | "https") && !host.is_empty() && !is_reserved && !is_template
 }
 
-/// Warnings about pages of a project outside its docs, and how to include them.
-pub(super) fn unread(project: &Path, shown: &Path, has_pages: impl Fn(&Path) -> bool) -> Vec<Warning> {
+/// Warnings about pages of a project outside its docs, and how to include them. `are_read` says whether its versions
+/// and translations are.
+pub(super) fn unread(
+    project: &Path,
+    shown: &Path,
+    are_read: bool,
+    has_pages: impl Fn(&Path) -> bool,
+) -> Vec<Warning> {
     let mut names: Vec<String> = std::fs::read_dir(project)
         .into_iter()
         .flatten()
@@ -114,8 +191,11 @@ pub(super) fn unread(project: &Path, shown: &Path, has_pages: impl Fn(&Path) -> 
     for name in names {
         let (what, example) = match name.as_str() {
             "blog" => ("the blog", name.clone()),
-            "i18n" => ("translations", format!("{name}/<locale>/docusaurus-plugin-content-docs/current")),
-            other if other.ends_with("versioned_docs") => {
+            "i18n" if !are_read => {
+                ("translations", format!("{name}/<locale>/docusaurus-plugin-content-docs/current"))
+            }
+            // Other docs plugins have versions in folders with other names.
+            other if other.ends_with("versioned_docs") && !(are_read && other == "versioned_docs") => {
                 ("older versions", format!("{name}/version-<version>"))
             }
             _ => continue,

@@ -3,6 +3,8 @@
 //!
 //! Invariant: every file is a page, or named in a warning, or counted among the files that are not pages.
 
+mod editions;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +17,9 @@ use docent_parse::{Format, epub, parse_page, pdf_page};
 use globset::GlobSet;
 use rayon::prelude::*;
 
-use super::{Read, Reading, SourceError, cross_references, docusaurus, generator, toctree};
+use super::{
+    Read, Reading, SourceError, cross_references, docusaurus, docusaurus_editions, generator, mike, toctree,
+};
 use crate::index::contents::SourceRecord;
 
 /// Folders without pages written by the author.
@@ -30,8 +34,29 @@ pub fn read(path: &Path, source: &SourceRecord, reading: &Reading) -> Result<Rea
 }
 
 /// Reads `path`, which must be canonical, but shows it as `shown`: an archive is read from the folder it was
-/// unpacked to.
+/// unpacked to. All versions and locales of a Docusaurus project are read, unless the source is one of them.
 pub(super) fn read_shown_as(
+    path: &Path,
+    shown: &Path,
+    source: &SourceRecord,
+    reading: &Reading,
+) -> Result<Read, SourceError> {
+    if source.version.is_none()
+        && source.locale.is_none()
+        && let Some(editions) = docusaurus_editions::editions(path)
+    {
+        let read_part = |folder: &Path, part: &SourceRecord| {
+            read_folder(&path.join(folder), &shown.join(folder), part, reading)
+        };
+        let mut read = editions::read(&editions, path, &shown.to_string_lossy(), source, read_part)?;
+        read.warnings.splice(0..0, unread(path, shown, &path.join("docs")));
+        return Ok(read);
+    }
+    read_folder(path, shown, source, reading)
+}
+
+/// Reads the pages in one folder, or a single file.
+fn read_folder(
     path: &Path,
     shown: &Path,
     source: &SourceRecord,
@@ -59,7 +84,9 @@ pub(super) fn read_shown_as(
         Ok(below) => shown.join(below),
         Err(_) => shown.parent().unwrap_or(shown).to_owned(),
     };
-    let base = match source.base_url.clone().or_else(|| generator::base_url(layout, &root)) {
+    let part = editions::own_part(&root).filter(|_| layout == Layout::Docusaurus);
+    let of_part = || part.as_ref().and_then(|(_, _, address)| address.clone());
+    let base = match source.base_url.clone().or_else(of_part).or_else(|| generator::base_url(layout, &root)) {
         Some(url) => Base::Published(url),
         None => Base::Local(format!("file://{}", encode_path(&shown.to_string_lossy().replace('\\', "/")))),
     };
@@ -82,6 +109,16 @@ pub(super) fn read_shown_as(
         read.documents.extend(parsed.documents);
         read.warnings.extend(parsed.warnings);
     }
+    if let Some((part, released, _)) = part {
+        for document in &mut read.documents {
+            document.version.clone_from(&part.version);
+            document.locale.clone_from(&part.locale);
+            document.work.clone_from(&released.work);
+        }
+        read.released.push(released);
+    } else if layout == Layout::Plain {
+        mike::assign(&root, &mut read);
+    }
     Ok(read)
 }
 
@@ -97,6 +134,9 @@ fn module_name(shown: &Path) -> String {
 /// folder of pages.
 fn project(path: &Path, root: &Path) -> PathBuf {
     let folder = if path.is_file() { root } else { path };
+    if let Some(project) = docusaurus_editions::project_of(root) {
+        return project;
+    }
     match folder.parent() {
         Some(above) if is_site(above) => above.to_owned(),
         _ => folder.to_owned(),
@@ -140,7 +180,8 @@ fn unread(path: &Path, shown: &Path, root: &Path) -> Vec<Warning> {
             let files = walk(folder, path, false, &mut Vec::new()).unwrap_or_default();
             files.iter().any(|file| has_pages(file))
         };
-        warnings.extend(docusaurus::unread(path, shown, has_pages));
+        let has_editions = docusaurus_editions::editions(path).is_some();
+        warnings.extend(docusaurus::unread(path, shown, has_editions, has_pages));
     }
     warnings
 }
@@ -239,7 +280,7 @@ fn detect(root: &Path, files: &[String]) -> Layout {
         Layout::MdBook
     } else if let Some(layout) = generator::configured(root) {
         layout
-    } else if docusaurus::is_written_for(root, files) {
+    } else if docusaurus_editions::project_of(root).is_some() || docusaurus::is_written_for(root, files) {
         Layout::Docusaurus
     } else if any(&|file| file.ends_with(".rst")) {
         Layout::Sphinx
@@ -381,7 +422,10 @@ fn parse_file(root: &Path, project: &Path, page: &str, site: &Site, reading: &Re
 /// Reads a file that a page includes. Only files of the same project are read.
 fn load(root: &Path, project: &Path, page: &Path, name: &str) -> Option<String> {
     let path = match name.strip_prefix("@site/") {
-        Some(inside) => root.parent().unwrap_or(root).join(inside),
+        Some(inside) => {
+            let site = docusaurus_editions::project_of(root);
+            site.as_deref().or(root.parent()).unwrap_or(root).join(inside)
+        }
         // A leading slash means the root of the documentation, as in Sphinx.
         None if name.starts_with('/') => root.join(name.trim_start_matches('/')),
         None => page.parent()?.join(name),

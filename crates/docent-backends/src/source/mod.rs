@@ -4,8 +4,11 @@ mod cross_references;
 pub mod archive;
 pub mod corpus;
 mod docusaurus;
+mod docusaurus_editions;
+pub(crate) mod edition;
 pub mod folder;
 mod generator;
+mod mike;
 pub mod pdf;
 pub mod project;
 pub mod site;
@@ -45,6 +48,20 @@ pub struct Read {
     pub other_files: std::collections::BTreeMap<String, usize>,
     /// The report of a crawled site.
     pub site: Option<site::SiteReport>,
+    /// Which versions and locales are the default, as far as the source says so.
+    pub released: Vec<Released>,
+}
+
+/// The default version and locale of a work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Released {
+    /// The work, as in [`Document::work`].
+    pub work: String,
+    /// The version, if it is known.
+    pub version: Option<String>,
+    /// The locale, if it is known.
+    pub locale: Option<String>,
 }
 
 /// Why a source could not be read at all.

@@ -7,6 +7,7 @@ mod cache;
 mod charset;
 mod crawl;
 mod discover;
+mod editions;
 pub mod fetch;
 mod fetch_error;
 mod host;

@@ -297,8 +297,8 @@ impl<'a> ModelTurn<'a> {
             Ok(Err(NoSuchPart::Module { name, known, .. })) => {
                 Err(format!("there is no module `{name}`; available modules: {}", known.join(", ")))
             }
-            Ok(Err(NoSuchPart::Book { name, known })) => {
-                Err(format!("there is no book `{name}`; available books: {}", known.join(", ")))
+            Ok(Err(error)) => {
+                Err(format!("{error}; available {}: {}", error.kind(), error.known().join(", ")))
             }
             _ => Ok(()),
         }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::writer::{Written, abstention, not_covered};
+use super::writer::{Written, abstention, different_versions, not_covered};
 use super::{Draft, EXTRACTIVE, PinnedAgent};
 use crate::answer::{AgentResponse, AnswerStatus, Metadata, ResponseKind, Sentence, Verdict};
 use crate::query::Question;
@@ -34,9 +34,10 @@ impl PinnedAgent {
                 let mut response = self.blank(asked, retrieved);
                 response.metadata.rejected_sentences = written.rejected;
                 response.answer = written.answer(&self.parts.settings);
-                if let Some(missing) = not_covered(retrieved) {
-                    response.answer.push_str(&format!("\n\n{missing}"));
-                    response.metadata.warnings.push(missing);
+                let notes = [not_covered(retrieved), different_versions(&written.citations)];
+                for note in notes.into_iter().flatten() {
+                    response.answer.push_str(&format!("\n\n{note}"));
+                    response.metadata.warnings.push(note);
                 }
                 response.sentences = written.sentences;
                 response.citations = written.citations;

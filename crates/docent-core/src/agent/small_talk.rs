@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::response::{Answered, source_chunks};
 use super::{AskError, Draft, EXTRACTIVE, Listener, PinnedAgent, State, TurnEvent};
 use crate::chunk::Chunk;
-use crate::index::PageOutline;
+use crate::index::{Filter, PageOutline};
 use crate::query::Question;
 use crate::read::{Read, SIGNALS, Signals};
 use crate::retrieve::{Confidence, Hit, Retrieved};
@@ -54,7 +54,9 @@ impl PinnedAgent {
             let name = page.document_id.rsplit('/').next().unwrap_or_default().to_lowercase();
             ["index.", "intro", "readme", "preface", "foreword"].iter().any(|start| name.starts_with(start))
         };
-        let Some(first) = outline.iter().find(is_start).or(outline.first()) else { return Ok(None) };
+        let admitted = || outline.iter().filter(|page| asked.filter().admits_page(page));
+        let first = admitted().find(is_start).or(admitted().next()).or(outline.first());
+        let Some(first) = first else { return Ok(None) };
         let page = self.retriever.page(&first.document_id).await?;
         let is_told = |chunk: &&Arc<Chunk>| asked.filter().admits(chunk) && chunk.content.contains(". ");
         let Some(chunk) = page.iter().find(is_told).or(page.first()).cloned() else { return Ok(None) };
@@ -70,7 +72,7 @@ impl PinnedAgent {
 
     /// The labels of the book's modules. If a module has none, its name is only a folder's, so the titles of the
     /// pages tell more.
-    pub(super) async fn contents(&self) -> Vec<String> {
+    pub(super) async fn contents(&self, filter: &Filter) -> Vec<String> {
         let Ok(description) = self.retriever.describe().await else { return Vec::new() };
         let labels: Option<Vec<String>> =
             description.modules.values().map(|module| module.label.clone()).collect();
@@ -78,7 +80,8 @@ impl PinnedAgent {
             return labels;
         }
         let pages = self.retriever.outline().await.unwrap_or_default();
-        pages.iter().map(|page| page.title.clone()).collect()
+        let admitted = pages.iter().filter(|page| filter.admits_edition(&page.edition));
+        admitted.map(|page| page.title.clone()).collect()
     }
 }
 

@@ -247,6 +247,8 @@ impl<'a> Writer<'a> {
             url: deep_link(&chunk.url, quote, page),
             book_name: chunk.book_name.clone(),
             module_name: chunk.module_name.clone(),
+            version: chunk.edition.version.clone(),
+            locale: chunk.edition.locale.clone(),
             chunk_id,
             quote: quote.to_owned(),
             start: span.start,
@@ -358,4 +360,21 @@ pub fn not_covered(retrieved: &Retrieved) -> Option<String> {
     let missing: Vec<String> = retrieved.uncovered.iter().map(|part| format!("“{part}”")).collect();
     (!missing.is_empty())
         .then(|| format!("The book does not seem to answer this part: {}", missing.join(", ")))
+}
+
+/// A note that the citations are from several versions, which may contradict each other. Versions of different books
+/// are not compared.
+pub fn different_versions(citations: &[Citation]) -> Option<String> {
+    let mut books: Vec<(&str, Vec<&str>)> = Vec::new();
+    for citation in citations {
+        let Some(version) = citation.version.as_deref() else { continue };
+        match books.iter_mut().find(|(book, _)| *book == citation.book_name) {
+            Some((_, versions)) if versions.contains(&version) => {}
+            Some((_, versions)) => versions.push(version),
+            None => books.push((&citation.book_name, vec![version])),
+        }
+    }
+    let (_, versions) = books.into_iter().find(|(_, versions)| versions.len() > 1)?;
+    let (last, others) = versions.split_last()?;
+    Some(format!("The quoted passages are from different versions: {} and {last}", others.join(", ")))
 }

@@ -21,6 +21,7 @@ pub async fn of_page(
     limit: usize,
 ) -> Result<Option<Vec<QuizQuestion>>, RetrieveError> {
     let chunks = book.page(page).await?;
+    let filter = filter.for_one_page();
     if !chunks.first().is_some_and(|chunk| filter.admits(chunk)) {
         return Ok(None);
     }
@@ -38,8 +39,7 @@ pub async fn of_book(
     let outline = book.outline().await?;
     let pages: Vec<&str> = outline
         .iter()
-        .filter(|page| filter.book.as_ref().is_none_or(|book| page.book_name == *book))
-        .filter(|page| filter.module.as_ref().is_none_or(|module| page.module_name == *module))
+        .filter(|page| filter.admits_page(page))
         .map(|page| page.document_id.as_str())
         .collect();
     // A page gives no more than its share, unless other pages give less.

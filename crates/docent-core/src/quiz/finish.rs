@@ -65,6 +65,8 @@ pub(super) fn finish(draft: Draft, passage: &Passage<'_>, known: &[QuizQuestion]
         page_title: chunk.title().to_owned(),
         heading: chunk.heading.clone(),
         module_name: chunk.module_name.clone(),
+        version: chunk.edition.version.clone(),
+        locale: chunk.edition.locale.clone(),
         book_name: chunk.book_name.clone(),
     })
 }

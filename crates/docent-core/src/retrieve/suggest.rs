@@ -3,6 +3,9 @@
 //! Invariant: the book covers every suggested question. Each candidate is searched at most once per
 //! generation, however many users ask for suggestions.
 
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+
 use futures_util::lock::Mutex;
 
 use super::{Confidence, RetrieveError, Retriever};
@@ -15,10 +18,10 @@ const TRIED: usize = 4;
 /// Maximum length of a heading that is suggested unchanged, in characters.
 const LONGEST_HEADING: usize = 80;
 
-/// The suggestions of one generation, computed as needed.
+/// The suggestions of one generation, computed as needed for each part of the book.
 #[derive(Debug, Default)]
 pub(super) struct Suggested {
-    progress: Mutex<Progress>,
+    parts: std::sync::Mutex<HashMap<Filter, Arc<Mutex<Progress>>>>,
 }
 
 #[derive(Debug, Default)]
@@ -32,15 +35,26 @@ struct Progress {
 impl Suggested {
     /// At most `limit` questions. A request for more than are known continues where the last one stopped;
     /// concurrent requests wait for the result instead of repeating the searches.
-    pub(super) async fn up_to(&self, limit: usize, book: &Retriever) -> Result<Vec<String>, RetrieveError> {
-        let mut progress = self.progress.lock().await;
+    pub(super) async fn up_to(
+        &self,
+        limit: usize,
+        filter: &Filter,
+        book: &Retriever,
+    ) -> Result<Vec<String>, RetrieveError> {
+        let progress = {
+            let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+            parts.entry(filter.clone()).or_default().clone()
+        };
+        let mut progress = progress.lock().await;
         let most = limit.saturating_mul(TRIED);
         if progress.found.len() < limit && progress.tried < most {
-            for candidate in candidates(&book.outline().await?, most).into_iter().skip(progress.tried) {
+            let outline = book.outline().await?;
+            let pages = outline.iter().filter(|page| filter.admits_page(page));
+            for candidate in candidates(pages, most).into_iter().skip(progress.tried) {
                 if progress.found.len() == limit {
                     break;
                 }
-                let covered = match Question::new(&candidate, 1, 0.0, Filter::default()) {
+                let covered = match Question::new(&candidate, 1, 0.0, filter.clone()) {
                     Ok(question) => book.search(&question).await?.confidence == Confidence::High,
                     Err(_) => false,
                 };
@@ -60,9 +74,9 @@ impl Suggested {
 
 /// At most `most` candidates: headings that are questions, then one question per page, alternating between
 /// modules.
-fn candidates(outline: &[PageOutline], most: usize) -> Vec<String> {
+fn candidates<'a>(outline: impl Iterator<Item = &'a PageOutline> + Clone, most: usize) -> Vec<String> {
     let headings =
-        outline.iter().flat_map(|page| &page.sections).filter_map(|section| section.heading.as_ref());
+        outline.clone().flat_map(|page| &page.sections).filter_map(|section| section.heading.as_ref());
     let asked = headings
         .filter(|heading| heading.ends_with('?') && heading.chars().count() <= LONGEST_HEADING)
         .cloned();
@@ -170,11 +184,14 @@ mod tests {
             Default::default(),
             Arc::new(StoppedClock),
         );
-        let all = book.suggestions(20).await.unwrap();
+        let all = book.suggestions(20, &Filter::default()).await.unwrap();
         assert!(all.len() <= 3, "{all:?}");
         let searches = counted.searches();
         assert!(searches <= 3, "{searches}");
-        let (some, again) = futures_util::future::join(book.suggestions(1), book.suggestions(20)).await;
+        let everything = Filter::default();
+        let (some, again) =
+            futures_util::future::join(book.suggestions(1, &everything), book.suggestions(20, &everything))
+                .await;
         assert_eq!((some.unwrap(), again.unwrap()), (all.iter().take(1).cloned().collect(), all));
         assert_eq!((counted.searches(), counted.outlines()), (searches, 1));
     }

@@ -1,5 +1,7 @@
 //! Test searching and ranking.
 
+use std::collections::HashSet;
+
 use super::*;
 use crate::testing::{BusyReader, Counting, LetterEmbedder, MemoryIndex, WordReader, WordReranker, chunk};
 

@@ -19,6 +19,14 @@ pub struct Head {
     pub markdown: Option<String>,
     /// The site generator.
     pub generator: Option<String>,
+    /// The language of the page, as its root element says.
+    pub language: Option<String>,
+    /// The version of the documentation, as Docusaurus and other generators tell search engines.
+    pub version: Option<String>,
+    /// The locale, as Docusaurus tells search engines.
+    pub locale: Option<String>,
+    /// What the version is of, as Docusaurus tells search engines.
+    pub version_tag: Option<String>,
     /// Whether the page asks not to be indexed.
     pub no_index: bool,
     /// Whether its links should not be followed.
@@ -29,7 +37,7 @@ pub struct Head {
 
 /// Reads the metadata of a page. `agent` is our name in `robots` directives.
 pub(super) fn head(page: &Html, agent: &str) -> Head {
-    let mut head = Head::default();
+    let mut head = Head { language: attribute(page.root_element(), "lang"), ..Head::default() };
     let Ok(selector) = Selector::parse("link, base, meta, a, area, iframe, noscript") else { return head };
     for element in page.select(&selector) {
         match element.value().name() {
@@ -84,6 +92,15 @@ fn meta(element: ElementRef<'_>, agent: &str, head: &mut Head) {
     let content = element.attr("content").unwrap_or_default();
     match name.as_str() {
         "generator" => head.generator = head.generator.take().or_else(|| attribute(element, "content")),
+        "docusaurus_version" | "docsearch:version" => {
+            // A list of names may be given; the first one is that of the version.
+            let name = content.split(',').next().map(str::trim).filter(|name| !name.is_empty());
+            head.version = head.version.take().or_else(|| name.map(str::to_owned));
+        }
+        "docusaurus_locale" => head.locale = head.locale.take().or_else(|| attribute(element, "content")),
+        "docusaurus_tag" => {
+            head.version_tag = head.version_tag.take().or_else(|| attribute(element, "content"))
+        }
         "refresh" => {
             let lower = content.to_ascii_lowercase();
             if let Some(at) = lower.find("url=") {
@@ -117,7 +134,7 @@ mod tests {
     #[test]
     fn metadata_and_links_are_read() {
         let page = Html::parse_document(
-            r##"<head><base href="/docs/"><link rel="canonical" href="https://x.org/a">
+            r##"<html lang="en-GB"><head><meta name="docsearch:version" content="2.0,latest"><base href="/docs/"><link rel="canonical" href="https://x.org/a">
             <link rel="alternate" type="text/markdown" href="a.md"><link rel="alternate" type="text/html" hreflang="de" href="/de/a">
             <meta name="generator" content="Docusaurus v3"><meta name="ROBOTS" content="NoIndex, follow">
             <meta http-equiv="refresh" content="0; URL='next.html'"></head>
@@ -130,6 +147,10 @@ mod tests {
             base: Some("/docs/".into()),
             markdown: Some("a.md".into()),
             generator: Some("Docusaurus v3".into()),
+            language: Some("en-GB".into()),
+            version: Some("2.0".into()),
+            locale: None,
+            version_tag: None,
             no_index: true,
             no_follow: false,
             links: vec!["next.html".into(), "b".into(), "toc.html".into()],

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use docent_core::agent::{Agent, Ask, TurnEvent};
 use docent_core::answer::AgentResponse;
+use docent_core::edition::{ALL, Choice};
 use docent_core::index::{Description, Filter};
 use docent_core::session::SessionStore;
 use rustyline::completion::{Completer, Pair};
@@ -23,11 +24,13 @@ use crate::output::{FAINT, Output, STRONG, report, write_file};
 use crate::settings::Settings;
 use crate::stop::Interrupts;
 
-const COMMANDS: [(&str, &str); 7] = [
+const COMMANDS: [(&str, &str); 9] = [
     ("/reset", "clear the history of the conversation"),
     ("/sources", "show the passages that the last answer is based on"),
     ("/module", "NAME: only use this module; without a name, use the whole book"),
     ("/book", "NAME: only use this book; without a name, use all books"),
+    ("/version", "NAME: use this version of the book, or `all`; without a name, the released one"),
+    ("/locale", "CODE: use this locale of the book, or `all`; without a code, that of the site"),
     ("/export", "FILE: write the conversation as Markdown"),
     ("/help", "show this list"),
     ("/quit", "leave the chat (same as Ctrl-D)"),
@@ -150,7 +153,9 @@ impl Talk {
             "/sources" => self.sources(),
             "/module" => self.narrow(Filter { module: named(argument), ..self.filter.clone() }),
             // Another book may not have the current module.
-            "/book" => self.narrow(Filter { book: named(argument), module: None }),
+            "/book" => self.narrow(Filter { book: named(argument), ..Filter::default() }),
+            "/version" => self.narrow(Filter { version: named(argument).into(), ..self.filter.clone() }),
+            "/locale" => self.narrow(Filter { locale: named(argument).into(), ..self.filter.clone() }),
             "/export" if argument.is_empty() => Err(Failure::usage("/export needs a file name")),
             "/export" => match sessions::export(self.store.as_ref(), self.session).await {
                 Ok(text) => write_file(Path::new(argument), text + "\n")
@@ -174,11 +179,18 @@ impl Talk {
     fn narrow(&mut self, filter: Filter) -> Result<(), Failure> {
         self.description.check(&filter).map_err(compose::no_such_part)?;
         self.filter = filter;
-        self.output.note(match (&self.filter.book, &self.filter.module) {
+        let part = match (&self.filter.book, &self.filter.module) {
             (Some(book), Some(module)) => format!("using only {module} of {book}"),
             (Some(part), None) | (None, Some(part)) => format!("using only {part}"),
             (None, None) => "using the whole book".to_owned(),
-        });
+        };
+        let chosen = |what: &str, choice: &Choice| match choice {
+            Choice::Default => String::new(),
+            Choice::All => format!(", all {what}s"),
+            Choice::Named(name) => format!(", {what} {name}"),
+        };
+        let (version, locale) = (&self.filter.version, &self.filter.locale);
+        self.output.note(format!("{part}{}{}", chosen("version", version), chosen("locale", locale)));
         Ok(())
     }
 
@@ -217,7 +229,14 @@ impl Completer for Commands {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let typed = &line[..position];
-        let (start, names): (usize, Vec<&str>) = if typed.starts_with("/module ") {
+        let with_all = |names: Vec<String>| names.into_iter().chain([ALL.to_owned()]).collect::<Vec<_>>();
+        let (versions, locales) =
+            (with_all(self.description.version_names()), with_all(self.description.locale_names()));
+        let (start, names): (usize, Vec<&str>) = if typed.starts_with("/version ") {
+            ("/version ".len(), versions.iter().map(String::as_str).collect())
+        } else if typed.starts_with("/locale ") {
+            ("/locale ".len(), locales.iter().map(String::as_str).collect())
+        } else if typed.starts_with("/module ") {
             ("/module ".len(), self.description.modules.keys().map(String::as_str).collect())
         } else if typed.starts_with("/book ") {
             ("/book ".len(), self.description.books.keys().map(String::as_str).collect())

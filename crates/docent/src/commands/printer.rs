@@ -68,6 +68,10 @@ impl Printer {
                 Some(heading) => format!("{} > {heading}", citation.page_title),
                 None => citation.page_title.clone(),
             };
+            let place = match &citation.version {
+                Some(version) => format!("{place} (version {version})"),
+                None => place,
+            };
             self.output.line(format!(
                 "{STRONG}[{}]{STRONG:#} {place}\n    {LINK}{}{LINK:#}",
                 citation.id, citation.url

@@ -67,11 +67,7 @@ pub async fn run(settings: &Settings, arguments: Quiz, output: &Output) -> Resul
 /// The page that the user named by its id, address or title, or by a part of one of them that no other page has.
 async fn page_named(named: &str, filter: &Filter, book: &Retriever) -> Result<String, Failure> {
     let outline = book.outline().await.map_err(compose::retrieve_failure)?;
-    let is_admitted = |page: &&PageOutline| {
-        filter.book.as_ref().is_none_or(|book| page.book_name == *book)
-            && filter.module.as_ref().is_none_or(|module| page.module_name == *module)
-    };
-    let pages: Vec<&PageOutline> = outline.iter().filter(is_admitted).collect();
+    let pages: Vec<&PageOutline> = outline.iter().filter(|page| filter.admits_page(page)).collect();
     let wanted = named.trim().to_lowercase();
     let is_called = |page: &&&PageOutline| {
         [&page.document_id, &page.url, &page.title].into_iter().any(|name| name.to_lowercase() == wanted)

@@ -5,6 +5,7 @@ use std::path::Path;
 use docent_core::index::Description;
 use serde::Serialize;
 
+use super::modules::listed;
 use crate::compose;
 use crate::exit::Failure;
 use crate::output::{FAINT, Output, STRONG};
@@ -55,6 +56,11 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
         line("books", description.books.keys().cloned().collect::<Vec<_>>().join(", "))?;
     }
     line("modules", description.modules.keys().cloned().collect::<Vec<_>>().join(", "))?;
+    for (name, variants) in [("versions", &description.versions), ("locales", &description.locales)] {
+        if !variants.is_empty() {
+            line(name, listed(variants))?;
+        }
+    }
     line("language", description.language.to_string())?;
     line("embedder", description.embedder.to_string())?;
     if on_disk {

@@ -32,15 +32,15 @@ pub fn ask_failure(error: AskError) -> Failure {
     }
 }
 
-/// An unknown book or module as the user sees it, with a suggestion.
+/// An unknown book, module, version or locale as the user sees it, with a suggestion.
 pub fn no_such_part(error: NoSuchPart) -> Failure {
     let failure = Failure::usage(&error);
-    let (name, known, what) = match error {
-        NoSuchPart::Module { name, known, .. } => (name, known, "modules"),
-        NoSuchPart::Book { name, known } => (name, known, "books"),
-    };
-    match nearest(&name, known.iter().map(String::as_str)) {
+    let (name, known, what) = (error.name(), error.known(), error.kind());
+    // Names of versions are too similar to guess which one is meant.
+    let is_edition = matches!(error, NoSuchPart::Version { .. } | NoSuchPart::Locale { .. });
+    match nearest(name, known.iter().map(String::as_str)).filter(|_| !is_edition) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None if known.is_empty() && is_edition => failure.hint(format!("the book has no {what}")),
         None if known.is_empty() => failure.hint("the index contains one book without a name"),
         None if known.len() > MOST_NAMED => {
             let some = known[..MOST_NAMED].join(", ");

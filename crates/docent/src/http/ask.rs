@@ -44,6 +44,10 @@ pub struct AskRequest {
     book: Option<String>,
     /// Answer only from this module.
     module: Option<String>,
+    /// Version of the book, or `all`; by default the released one. See `versions` of `GET /api/v1/modules`.
+    version: Option<String>,
+    /// Locale of the book, or `all`; by default that of the site. See `locales` of `GET /api/v1/modules`.
+    locale: Option<String>,
     /// Whether to stream the answer sentence by sentence.
     stream: Option<bool>,
     /// Text from the book that the question is about; only the first 20,000 characters are used.
@@ -115,7 +119,7 @@ pub async fn ask(
     let ask = Ask::new(request.query)
         .with_top_k(request.top_k.unwrap_or(server.top_k))
         .with_threshold(server.threshold)
-        .with_filter(Filter { book: request.book, module: request.module })
+        .with_filter(Filter::requested(request.book, request.module, request.version, request.locale))
         .with_session(request.session_id)
         .with_selection(request.selection.filter(|selection| !selection.text.trim().is_empty()))
         .with_sources(request.include_sources.unwrap_or(true))

@@ -8,7 +8,9 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use docent_core::index::{Module, Modules};
+use docent_core::agent::AskError;
+use docent_core::edition::Variant;
+use docent_core::index::{Filter, Module, Modules};
 use docent_core::session::SessionError;
 use docent_core::turn_log::{Feedback, Rating};
 use serde::{Deserialize, Serialize};
@@ -71,6 +73,10 @@ pub async fn feedback(
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ModuleList {
     modules: Vec<ModuleEntry>,
+    /// The versions of the book, the default first; empty if it has none.
+    versions: Vec<Variant>,
+    /// The locales of the book, the default first; empty if it has only one.
+    locales: Vec<Variant>,
 }
 
 /// A module of the book.
@@ -89,7 +95,7 @@ pub struct ModuleEntry {
     chunks: usize,
 }
 
-/// List modules
+/// List modules, versions and locales
 #[utoipa::path(get, path = "/api/v1/modules", tag = "book",
     responses(
         (status = 200, body = ModuleList, description = "The modules, sorted by name; grouped by book if there are several"),
@@ -113,7 +119,8 @@ pub async fn modules(State(server): State<Arc<Server>>, _: Allowed) -> Result<Js
     } else {
         described.books.iter().flat_map(|(book, modules)| entries(Some(book), modules)).collect()
     };
-    Ok(Json(ModuleList { modules }))
+    let (versions, locales) = (described.versions.clone(), described.locales.clone());
+    Ok(Json(ModuleList { modules, versions, locales }))
 }
 
 /// The status of the server and its book.
@@ -178,6 +185,14 @@ pub struct Suggesting {
     /// Maximum number of questions.
     #[param(minimum = 1, maximum = 20, default = 4)]
     limit: Option<usize>,
+    /// Only questions about this book, if the index contains several.
+    book: Option<String>,
+    /// Only questions about this module.
+    module: Option<String>,
+    /// Version of the book, or `all`; by default the released one. See `versions` of `GET /api/v1/modules`.
+    version: Option<String>,
+    /// Locale of the book, or `all`; by default that of the site. See `locales` of `GET /api/v1/modules`.
+    locale: Option<String>,
 }
 
 /// Suggest questions
@@ -196,10 +211,14 @@ pub async fn suggestions(
     _: Lookup,
     suggesting: Result<Query<Suggesting>, QueryRejection>,
 ) -> Result<Json<Suggestions>, ApiError> {
-    let limit = suggesting?.0.limit.unwrap_or(4);
+    let Query(Suggesting { limit, book, module, version, locale }) = suggesting?;
+    let limit = limit.unwrap_or(4);
     if !(1..=20).contains(&limit) {
         return Err(ApiError::new(Code::Validation, format!("limit must be between 1 and 20, got {limit}")));
     }
-    let questions = server.book().await?.retriever.suggestions(limit).await?;
+    let filter = Filter::requested(book, module, version, locale);
+    let snapshot = server.book().await?;
+    snapshot.retriever.check(&filter).await?.map_err(AskError::from)?;
+    let questions = snapshot.retriever.suggestions(limit, &filter).await?;
     Ok(Json(Suggestions { questions }))
 }

@@ -124,6 +124,10 @@ pub struct Page {
     book_name: String,
     /// Name of the module.
     module_name: String,
+    /// Name of the version; null if the book has no versions.
+    version: Option<String>,
+    /// Code of the locale; null if the book has only one.
+    locale: Option<String>,
     /// The text as HTML without the title. Headings have the anchors of the published page as ids; each passage is a
     /// `div` with its id in `data-chunk`.
     html: String,
@@ -184,7 +188,9 @@ pub async fn page(
     let place = outline.iter().position(|page| page.document_id == id).ok_or_else(|| missing(&id))?;
     let here = &outline[place];
     let neighbor = |place: Option<usize>| {
-        let page = outline.get(place?).filter(|page| page.book_name == here.book_name)?;
+        let page = outline
+            .get(place?)
+            .filter(|page| page.book_name == here.book_name && page.edition == here.edition)?;
         let PageOutline { document_id, title, .. } = page.clone();
         Some(Neighbor { document_id, title })
     };
@@ -193,6 +199,8 @@ pub async fn page(
         url: here.url.clone(),
         book_name: here.book_name.clone(),
         module_name: here.module_name.clone(),
+        version: here.edition.version.clone(),
+        locale: here.edition.locale.clone(),
         html: rendering.body.clone(),
         sections: rendering.sections.clone(),
         previous: neighbor(place.checked_sub(1)),

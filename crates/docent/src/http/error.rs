@@ -9,6 +9,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use docent_core::agent::AskError;
 use docent_core::embed::EmbedError;
+use docent_core::index::NoSuchPart;
 use docent_core::retrieve::RetrieveError;
 use docent_core::session::SessionError;
 use serde::Serialize;
@@ -192,6 +193,13 @@ impl From<AskError> for ApiError {
     fn from(error: AskError) -> Self {
         match error {
             AskError::Invalid(error) => Self::new(Code::Validation, error.to_string()),
+            AskError::NoSuchPart(ref part @ (NoSuchPart::Version { .. } | NoSuchPart::Locale { .. })) => {
+                let detail = match part.known() {
+                    [] => format!("The book has no {}", part.kind()),
+                    known => format!("The book has the {} {}", part.kind(), known.join(", ")),
+                };
+                Self::new(Code::Validation, part.to_string()).detail(detail)
+            }
             AskError::NoSuchPart(_) => Self::new(Code::Validation, error.to_string())
                 .detail("GET /api/v1/modules lists the available books and modules"),
             AskError::Retrieve(error) => error.into(),

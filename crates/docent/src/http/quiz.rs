@@ -32,6 +32,10 @@ pub struct Wanted {
     book: Option<String>,
     /// Only pages of this module.
     module: Option<String>,
+    /// Version of the book, or `all`; by default the released one. See `versions` of `GET /api/v1/modules`.
+    version: Option<String>,
+    /// Locale of the book, or `all`; by default that of the site. See `locales` of `GET /api/v1/modules`.
+    locale: Option<String>,
     /// Maximum number of questions; by default all about a page, or 20 about the book.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -94,12 +98,12 @@ pub async fn quiz(
     _: Lookup,
     wanted: Result<Query<Wanted>, QueryRejection>,
 ) -> Result<Response, ApiError> {
-    let Query(Wanted { page, book, module, limit, format }) = wanted?;
+    let Query(Wanted { page, book, module, version, locale, limit, format }) = wanted?;
     if let Some(limit) = limit.filter(|limit| !(1..=MOST_QUESTIONS).contains(limit)) {
         let message = format!("limit must be between 1 and {MOST_QUESTIONS}, got {limit}");
         return Err(ApiError::new(Code::Validation, message));
     }
-    let filter = Filter { book, module };
+    let filter = Filter::requested(book, module, version, locale);
     let snapshot = server.book().await?;
     let retriever = &snapshot.retriever;
     retriever.check(&filter).await?.map_err(AskError::from)?;

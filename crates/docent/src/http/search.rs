@@ -41,6 +41,10 @@ pub struct SearchRequest {
     book: Option<String>,
     /// Only passages of this module.
     module: Option<String>,
+    /// Version of the book, or `all`; by default the released one. See `versions` of `GET /api/v1/modules`.
+    version: Option<String>,
+    /// Locale of the book, or `all`; by default that of the site. See `locales` of `GET /api/v1/modules`.
+    locale: Option<String>,
     /// Only passages with at least this score.
     #[schema(minimum = 0.0, maximum = 1.0)]
     threshold: Option<f64>,
@@ -62,7 +66,7 @@ pub async fn search(
     body: Result<Json<SearchRequest>, JsonRejection>,
 ) -> Result<Json<SearchResponse>, ApiError> {
     let Json(request) = body?;
-    let filter = Filter { book: request.book, module: request.module };
+    let filter = Filter::requested(request.book, request.module, request.version, request.locale);
     let book = server.book().await?;
     book.retriever.check(&filter).await?.map_err(AskError::from)?;
     let top_k = request.top_k.unwrap_or(DEFAULT_HITS);
@@ -93,6 +97,10 @@ pub struct Typed {
     book: Option<String>,
     /// Only pages of this module.
     module: Option<String>,
+    /// Version of the book, or `all`; by default the released one. See `versions` of `GET /api/v1/modules`.
+    version: Option<String>,
+    /// Locale of the book, or `all`; by default that of the site. See `locales` of `GET /api/v1/modules`.
+    locale: Option<String>,
 }
 
 /// The pages and sections for what was typed.
@@ -122,7 +130,7 @@ pub async fn suggest(
     _: Keystroke,
     typed: Result<Query<Typed>, QueryRejection>,
 ) -> Result<Json<Suggested>, ApiError> {
-    let Query(Typed { q, limit, book, module }) = typed?;
+    let Query(Typed { q, limit, book, module, version, locale }) = typed?;
     let limit = limit.unwrap_or(PAGES);
     if !(1..=MOST_PAGES).contains(&limit) {
         let message = format!("limit must be between 1 and {MOST_PAGES}, got {limit}");
@@ -133,7 +141,7 @@ pub async fn suggest(
         let message = format!("q must have at most {LONGEST_TYPED} characters, got {length}");
         return Err(ApiError::new(Code::Validation, message));
     }
-    let filter = Filter { book, module };
+    let filter = Filter::requested(book, module, version, locale);
     let snapshot = server.book().await?;
     snapshot.retriever.check(&filter).await?.map_err(AskError::from)?;
     let pages = snapshot.retriever.typeahead(&q, &filter, limit).await?;

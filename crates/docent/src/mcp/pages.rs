@@ -34,6 +34,10 @@ pub struct Page {
     pub page_title: String,
     /// The module the page belongs to.
     pub module_name: String,
+    /// The version of the book; null if it has none.
+    pub version: Option<String>,
+    /// The locale; null if the book has only one.
+    pub locale: Option<String>,
     /// The sections of the page, in order.
     pub sections: Vec<Section>,
     /// The page as Markdown.
@@ -58,6 +62,8 @@ impl Page {
             url: page.url.clone(),
             page_title: page.title.clone(),
             module_name: page.module_name.clone(),
+            version: page.edition.version.clone(),
+            locale: page.edition.locale.clone(),
             sections: sections
                 .map(|section| Section { heading: section.heading.clone(), url: section.url.clone() })
                 .collect(),
@@ -78,9 +84,13 @@ impl Page {
 
 /// A page as an entry in the list of resources.
 pub fn resource(page: &PageOutline) -> Resource {
+    let description = match page.edition.label() {
+        label if label.is_empty() => page.module_name.clone(),
+        label => format!("{} ({label})", page.module_name),
+    };
     Resource::new(uri(page), &page.title)
         .with_title(&page.title)
-        .with_description(&page.module_name)
+        .with_description(description)
         .with_mime_type(MARKDOWN)
 }
 

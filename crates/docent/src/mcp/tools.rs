@@ -35,6 +35,10 @@ pub struct SearchBook {
     pub book: Option<String>,
     /// Only passages of this module, a part of the book; see `module_name` of the results.
     pub module: Option<String>,
+    /// The version of the book, or `all`; the released one by default. See `version` of the results.
+    pub version: Option<String>,
+    /// The locale of the book, or `all`; that of the site by default. See `locale` of the results.
+    pub locale: Option<String>,
     /// Leave out passages with a score below this, 0 to 1; 0 by default.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub threshold: Option<f32>,
@@ -51,6 +55,10 @@ pub struct AskBook {
     pub book: Option<String>,
     /// Answer only from this module, a part of the book.
     pub module: Option<String>,
+    /// The version of the book, or `all`; the released one by default. See `version` of the results.
+    pub version: Option<String>,
+    /// The locale of the book, or `all`; that of the site by default. See `locale` of the results.
+    pub locale: Option<String>,
     /// Number of passages to answer from; 5 by default.
     #[schemars(range(min = 1, max = 10))]
     pub top_k: Option<usize>,
@@ -139,6 +147,8 @@ fn ask_output() -> Arc<JsonObject> {
         "heading": {"type": ["string", "null"]},
         "url": {"type": "string", "description": "opens the page at the quoted text"},
         "quote": {"type": "string", "description": "the exact words that support the sentence"},
+        "version": {"type": ["string", "null"], "description": "the version of the book; null if it has none"},
+        "locale": {"type": ["string", "null"]},
     }));
     object(json!({
         "query": {"type": "string"},
@@ -163,6 +173,8 @@ fn passage() -> Arc<JsonObject> {
         "heading": {"type": ["string", "null"]},
         "breadcrumb": {"type": "string"},
         "module_name": {"type": "string"},
+        "version": {"type": ["string", "null"], "description": "the version of the book; null if it has none"},
+        "locale": {"type": ["string", "null"]},
         "document_id": {"type": "string", "description": "id of the page, for read_page"},
     }))
 }

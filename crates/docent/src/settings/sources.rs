@@ -4,6 +4,7 @@ use std::path::Path;
 
 use docent_backends::index::contents::{SiteOptions, SourceRecord};
 use docent_backends::source::site::is_address;
+use docent_core::edition::ALL;
 use serde::Deserialize;
 
 use super::Book;
@@ -21,6 +22,10 @@ pub struct Source {
     pub base_url: Option<String>,
     /// The site generator.
     pub layout: Option<String>,
+    /// The version of the book that it is.
+    pub version: Option<String>,
+    /// The locale that it is written in.
+    pub locale: Option<String>,
     /// For sites: only crawl pages matching one of these globs.
     #[serde(default)]
     pub include: Vec<String>,
@@ -66,6 +71,8 @@ impl Source {
         let mut record = SourceRecord::new(&self.location);
         record.name.clone_from(&self.name);
         record.base_url = base_url;
+        record.version.clone_from(&self.version);
+        record.locale.clone_from(&self.locale);
         record.layout = self.layout.clone().or_else(|| book.layout.clone());
         record.site = site;
         Ok(record)
@@ -83,14 +90,16 @@ pub fn is_web(url: &str) -> bool {
 
 /// Checks the list. Names tell books apart, so either all sources have one or none.
 pub(super) fn check(sources: &[Source]) -> Result<(), Failure> {
-    let names: Vec<&str> = sources.iter().filter_map(|source| source.name.as_deref()).collect();
-    for (number, name) in names.iter().enumerate() {
+    let editions = |source: &Source| (source.name.clone(), source.version.clone(), source.locale.clone());
+    let names: Vec<&Source> = sources.iter().filter(|source| source.name.is_some()).collect();
+    for (number, source) in names.iter().enumerate() {
+        let name = source.name.as_deref().unwrap_or_default();
         if name.trim().is_empty() {
             return Err(Failure::new(Exit::NotConfigured, "a source has an empty name"));
         }
-        if names[..number].contains(name) {
+        if names[..number].iter().any(|before| editions(before) == editions(source)) {
             return Err(Failure::new(Exit::NotConfigured, format!("two sources are named `{name}`"))
-                .hint("give each source its own name"));
+                .hint("give each source its own name, or its own version or locale"));
         }
     }
     if let Some(unnamed) = sources.iter().find(|source| source.name.is_none())
@@ -102,6 +111,12 @@ pub(super) fn check(sources: &[Source]) -> Result<(), Failure> {
     }
     for source in sources {
         source.record(&Book::default())?;
+        let given = [("version", &source.version), ("locale", &source.locale)];
+        for (what, name) in given.into_iter().filter_map(|(what, name)| Some((what, name.as_deref()?))) {
+            if name.trim().is_empty() || name == ALL {
+                return Err(source.wrong(&format!("{what} cannot be `{name}`")));
+            }
+        }
         if source.location.trim().is_empty() {
             return Err(Failure::new(Exit::NotConfigured, "a source has an empty location"));
         }

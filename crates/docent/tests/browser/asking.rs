@@ -141,6 +141,24 @@ async fn a_question_can_be_limited_to_one_module() {
 }
 
 #[tokio::test]
+async fn a_version_can_be_chosen_if_the_book_has_several() {
+    let library = Book::new().with_versions().serve();
+    browse("versions", async |browser| {
+        browser.open_chat(&library.served.url).await;
+        let question = "How many times a minute does the water wheel turn?";
+        let version = browser.find("version").await;
+        let choices = SelectElement::new(&version).await.unwrap();
+        let turn = browser.ask(question).await;
+        assert!(turn.sentences().await[0].contains("turns eight times a minute"));
+        choices.select_by_value("1.0").await.unwrap();
+        let turn = browser.ask(question).await;
+        assert!(turn.sentences().await[0].contains("turns six times a minute"));
+        browser.gone("locale").await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn suggested_questions_are_answered() {
     let library = Book::new().serve();
     browse("suggestions", async |browser| {

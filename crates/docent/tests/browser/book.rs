@@ -137,6 +137,17 @@ impl Book {
         self
     }
 
+    /// Adds the page of the water wheel in two versions, as mike publishes them; it turns six times a minute in 1.0 and
+    /// eight times in 2.0.
+    pub fn with_versions(self) -> Self {
+        let list = r#"[{"version": "2.0", "aliases": ["latest"]}, {"version": "1.0", "aliases": []}]"#;
+        self.docent.write("book/versions.json", list);
+        [("1.0", "six"), ("2.0", "eight")].into_iter().fold(self, |book, (version, turns)| {
+            let text = format!("<section><h2 id=\"speed\">Speed</h2>\n<p>The water wheel turns {turns} times a minute.</p></section>\n");
+            book.page(&format!("{version}/wheel.html"), "The water wheel", &text)
+        })
+    }
+
     /// Adds a setting as an environment variable.
     pub fn with(self, variable: &str, value: &str) -> Self {
         Self { docent: self.docent.with(variable, value), ..self }

@@ -77,6 +77,13 @@ async fn a_docusaurus_site_has_the_search_bar_and_the_widget() {
     })
     .await;
 
+    // On a page of the coming version, the same question is answered from that version.
+    browse("docusaurus-next", async |browser| {
+        let page = project.site.url() + "/book/docs/next/mill/wheel";
+        project.is_answered_on(browser, &page, "docusaurus-next").await;
+    })
+    .await;
+
     let options = "const { validateOptions } = require('docusaurus-plugin-docent/src/options');
         const { ingest } = require('docusaurus-plugin-docent/src/ingest');
         const url = 'https://docent.example.org';

@@ -46,6 +46,47 @@ async fn the_widget_answers_and_continues_the_conversation_on_the_next_page() {
 }
 
 #[tokio::test]
+async fn questions_and_searches_are_about_the_version_of_the_page() {
+    let library = Book::new().with_versions().with_widget().serve();
+    let question = "How many times a minute does the water wheel turn?";
+    browse("widget-version", async |browser| {
+        browser.open(&library.site.page("1.0/wheel.html")).await;
+        let panel = Panel { browser };
+        panel.click("button").await;
+        panel.ask(question).await;
+        assert!(panel.text("sentence").await.contains("turns six times a minute"));
+        panel.click("citation").await;
+        let card = panel.text("citation-card").await;
+        assert!(card.contains("version 1.0"), "{card}");
+        browser.press(Key::Escape).await;
+        panel.click("new").await;
+
+        // A page without a version: the released one.
+        browser.open(&library.site.page("ros2/nodes.html")).await;
+        panel.find("panel").await;
+        panel.ask(question).await;
+        assert!(panel.text("sentence").await.contains("turns eight times a minute"));
+
+        // The tag can name another one; a name that the book does not have is ignored.
+        for (name, turns) in [("1.0", "six"), ("9.9", "eight")] {
+            browser
+                .value(&format!(
+                    "document.querySelector('script[src$=\"widget.js\"]').dataset.version = '{name}'"
+                ))
+                .await;
+            panel.click("new").await;
+            panel.gone("turn").await;
+            panel.ask(question).await;
+            assert!(
+                panel.text("sentence").await.contains(&format!("turns {turns} times a minute")),
+                "{name}"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_question_can_be_about_the_selected_text() {
     let library = Book::new().with_widget().serve();
     browse("widget-selection", async |browser| {

@@ -13,6 +13,7 @@ mod proxy;
 mod quiz;
 mod suggest;
 mod turns;
+mod versions;
 
 use docent_testkit::scripted_model::Reply;
 use reqwest::{Client, Method, Response, StatusCode};

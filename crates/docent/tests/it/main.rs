@@ -33,4 +33,5 @@ mod several;
 mod sites;
 #[cfg(unix)]
 mod stop;
+mod versions;
 mod generators;

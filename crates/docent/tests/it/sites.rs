@@ -57,6 +57,77 @@ fn skipped(report: &Value) -> BTreeMap<String, u64> {
     skipped.iter().map(|(reason, pages)| (reason.clone(), pages["count"].as_u64().unwrap())).collect()
 }
 
+/// Address, version and locale of each page.
+fn editions(docent: &Docent, site: &str) -> Vec<String> {
+    let pages = std::fs::read_to_string(docent.generation().join("pages.jsonl")).unwrap();
+    let mut shown: Vec<String> = pages
+        .lines()
+        .map(|line| {
+            let page: Value = serde_json::from_str(line).unwrap();
+            let name = |key: &str| page["edition"][key].as_str().unwrap_or("-").to_owned();
+            let url = page["url"].as_str().unwrap().replace(site, "");
+            format!("{url} {} {}", name("version"), name("locale"))
+        })
+        .collect();
+    shown.sort_unstable();
+    shown
+}
+
+#[test]
+fn versions_and_locales_of_a_site_are_found_in_its_addresses() {
+    let wheel = |text: &str, canonical: &str| {
+        Answer::html(format!(
+            "<html lang=\"en\"><head><title>Wheel</title><link rel=\"canonical\" href=\"{canonical}\"></head>\
+             <body><main><h1>Wheel</h1><p>{text}</p></main></body></html>"
+        ))
+    };
+    let listed =
+        ["/en/1.0/wheel.html", "/en/stable/wheel.html", "/en/stable/gate.html", "/de/stable/wheel.html"];
+    // Read the Docs names the stable version as the canonical one, also on pages of old versions.
+    let contents = pages(&[
+        (listed[0], wheel("The wheel turns six times.", "/en/stable/wheel.html")),
+        (listed[1], wheel("The wheel turns eight times.", "/en/stable/wheel.html")),
+        (listed[2], wheel("The gate lets the water of the wheel in.", "/en/stable/gate.html")),
+        (listed[3], wheel("Das Rad (wheel) dreht sich.", "/de/stable/wheel.html")),
+    ]);
+    let site = ScriptedSite::of_pages(contents.clone()).unwrap();
+    contents.lock().unwrap().insert("/sitemap.xml".to_owned(), sitemap(&site.url(), &listed));
+    let docent = docent();
+    docent.ok(&["ingest", &format!("{}/", site.url()), "--allow-private"]);
+    assert_eq!(
+        editions(&docent, &site.url()),
+        [
+            "/de/stable/wheel.html stable de",
+            "/en/1.0/wheel.html 1.0 en",
+            "/en/stable/gate.html stable en",
+            "/en/stable/wheel.html stable en",
+        ]
+    );
+    let texts = |more: &[&str]| {
+        let found = docent.json(&[&["search", "wheel", "-k", "20"], more].concat());
+        let mut texts: Vec<_> = found["chunks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|chunk| chunk["content"].as_str().unwrap().to_owned())
+            .collect();
+        texts.sort_unstable();
+        texts
+    };
+    // The locale of the first page is the default one.
+    assert_eq!(texts(&[]), ["The gate lets the water of the wheel in.", "The wheel turns eight times."]);
+    assert_eq!(texts(&["--doc-version", "1.0"]), ["The wheel turns six times."]);
+    assert_eq!(texts(&["--locale", "de"]), ["Das Rad (wheel) dreht sich."]);
+    // The folders are not modules.
+    assert!(
+        docent.json(&["modules"]).get("stable").is_none() && docent.json(&["modules"]).get("en").is_none()
+    );
+
+    // A single version is no version.
+    docent.ok(&["ingest", &format!("{}/en/stable/", site.url()), "--allow-private"]);
+    assert_eq!(editions(&docent, &site.url()), ["/en/stable/gate.html - -", "/en/stable/wheel.html - -"]);
+}
+
 #[test]
 fn links_are_followed_within_the_start_path() {
     let site = ScriptedSite::of_pages(pages(&[

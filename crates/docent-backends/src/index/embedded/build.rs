@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use docent_core::chunk::Chunk;
+use docent_core::edition::Edition;
 use docent_core::index::IndexError;
 use tantivy::directory::error::OpenWriteError;
 use tantivy::directory::{MmapDirectory, RamDirectory};
@@ -22,6 +23,7 @@ use crate::index::contents::BookContents;
 
 /// The manifest of the generation; the list of files is filled in when they are written.
 fn manifest(contents: &BookContents<'_>) -> Manifest {
+    let (versions, locales) = contents.variants();
     Manifest {
         format: FORMAT,
         embedder: contents.embedder.clone(),
@@ -30,6 +32,9 @@ fn manifest(contents: &BookContents<'_>) -> Manifest {
         chunks: contents.chunks.len(),
         modules: contents.modules(),
         books: contents.books(),
+        editions: contents.editions(),
+        versions,
+        locales,
         sources: contents.sources.clone(),
         created_at: contents.created_at.clone(),
         files: BTreeMap::new(),
@@ -48,6 +53,16 @@ fn row_modules(manifest: &Manifest, contents: &BookContents<'_>) -> Vec<u16> {
 
 fn row_books(manifest: &Manifest, contents: &BookContents<'_>) -> Vec<u16> {
     places(&manifest.books, contents.chunks, |chunk| &chunk.book_name)
+}
+
+/// The position of each row's edition in the manifest; empty if the book has no editions.
+fn row_editions(manifest: &Manifest, contents: &BookContents<'_>) -> Vec<u16> {
+    if manifest.editions.is_empty() {
+        return Vec::new();
+    }
+    let numbers: BTreeMap<&Edition, u16> = manifest.editions.iter().zip(0..).collect();
+    let number = |chunk: &Chunk| numbers.get(&chunk.edition).copied().unwrap_or_default();
+    contents.chunks.iter().map(number).collect()
 }
 
 /// Writes a generation into `folder` and publishes it; returns its name. After a failure its files are
@@ -106,14 +121,15 @@ fn write(root: &Path, contents: &BookContents<'_>) -> Result<Manifest, IndexErro
 
     let failed = |error: tantivy::TantivyError| io_error("cannot write", &lexical, tantivy_io(error));
     let directory = MmapDirectory::open(&lexical).map_err(|error| failed(error.into()))?;
+    let manifest = manifest(contents);
+    let row_editions = row_editions(&manifest, contents);
     let mut writer = LexicalWriter::create(directory, contents.language).map_err(failed)?;
-    for chunk in contents.chunks {
-        writer.add(chunk).map_err(failed)?;
+    for (row, chunk) in contents.chunks.iter().enumerate() {
+        writer.add(chunk, row_editions.get(row).copied()).map_err(failed)?;
     }
     reach("build.lexical")?;
     writer.finish().map_err(failed)?;
 
-    let manifest = manifest(contents);
     let (rounded, scales) = round(contents.vectors, contents.embedder.width);
     let mut pages = Vec::new();
     for page in contents.pages {
@@ -130,7 +146,11 @@ fn write(root: &Path, contents: &BookContents<'_>) -> Result<Manifest, IndexErro
         (generation::FULL, bytemuck::cast_slice(contents.vectors)),
         (generation::ROUNDED, bytemuck::cast_slice(&rounded)),
         (generation::SCALES, bytemuck::cast_slice(&scales)),
+        (generation::ROW_EDITIONS, bytemuck::cast_slice(&row_editions)),
     ] {
+        if name == generation::ROW_EDITIONS && row_editions.is_empty() {
+            continue;
+        }
         let path = root.join(name);
         reach("build.file")?;
         let written = File::create(&path).and_then(|file| {
@@ -147,13 +167,14 @@ fn write(root: &Path, contents: &BookContents<'_>) -> Result<Manifest, IndexErro
 pub fn build_in_memory(name: &str, contents: &BookContents<'_>) -> Result<Generation, IndexError> {
     check(contents)?;
     let failed = |error: tantivy::TantivyError| IndexError::Damaged(error.to_string());
+    let manifest = manifest(contents);
+    let row_editions = row_editions(&manifest, contents);
     let mut writer = LexicalWriter::create(RamDirectory::create(), contents.language).map_err(failed)?;
-    for chunk in contents.chunks {
-        writer.add(chunk).map_err(failed)?;
+    for (row, chunk) in contents.chunks.iter().enumerate() {
+        writer.add(chunk, row_editions.get(row).copied()).map_err(failed)?;
     }
     let index = writer.finish().map_err(failed)?;
     let lexical = Lexical::open(&index, contents.language).map_err(failed)?;
-    let manifest = manifest(contents);
     let vectors = match contents.embedder.width {
         0 => None,
         width => Vectors::in_memory(width, contents.vectors.to_vec()),
@@ -164,6 +185,7 @@ pub fn build_in_memory(name: &str, contents: &BookContents<'_>) -> Result<Genera
         vectors,
         row_modules: row_modules(&manifest, contents),
         row_books: row_books(&manifest, contents),
+        row_editions,
         row_pages: generation::pages_by_row(contents.pages),
         page_rows: generation::rows_by_page(contents.pages).into(),
         files: None,

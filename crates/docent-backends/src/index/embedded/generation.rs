@@ -10,6 +10,7 @@
 //!     keys               the key of each row's vector, 16 bytes per row
 //!     modules.u16        the module of each row
 //!     books.u16          the book of each row
+//!     editions.u16       the version and locale of each row; absent if the book has none
 //!     pages.u32          the page of each row; absent in generations of older versions
 //!     vectors.f32 vectors.i8 vectors.scale
 //!     lexical/           the keyword index (tantivy)
@@ -25,6 +26,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use docent_core::edition::{Edition, Variant};
 use docent_core::embed::EmbedderId;
 use docent_core::index::{Description, IndexError, Modules};
 use docent_core::language::Language;
@@ -50,6 +52,7 @@ pub(super) const ROUNDED: &str = "vectors.i8";
 pub(super) const SCALES: &str = "vectors.scale";
 pub(super) const ROW_MODULES: &str = "modules.u16";
 pub(super) const ROW_BOOKS: &str = "books.u16";
+pub(super) const ROW_EDITIONS: &str = "editions.u16";
 pub(super) const ROW_PAGES: &str = "pages.u32";
 
 /// Describes a generation and its files, so that damage can be detected.
@@ -70,6 +73,15 @@ pub struct Manifest {
     /// The same for each book that has a name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub books: BTreeMap<String, Modules>,
+    /// The distinct versions and locales of the pages; empty if the book has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub editions: Vec<Edition>,
+    /// The versions, as they are described.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<Variant>,
+    /// The locales, as they are described.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locales: Vec<Variant>,
     /// The sources it was read from, for the next ingest.
     pub sources: Vec<SourceRecord>,
     /// When it was published, RFC 3339.
@@ -92,6 +104,8 @@ pub struct Generation {
     pub row_modules: Vec<u16>,
     /// The book of each row, as its position in the manifest's `books`; [`NO_BOOK`] if it has no name.
     pub row_books: Vec<u16>,
+    /// The edition of each row, as its position in the manifest's `editions`; empty if the book has none.
+    pub row_editions: Vec<u16>,
     /// The page of each row, as its position in the book.
     pub row_pages: Vec<u32>,
     /// The rows of each page; read when a page is first requested.
@@ -158,11 +172,18 @@ impl Generation {
             Lexical::open(&index, manifest.language).map_err(|error| damaged(&error.to_string()))?;
         let row_modules: Vec<u16> = files.column(ROW_MODULES)?;
         let row_books: Vec<u16> = files.column(ROW_BOOKS)?;
+        let row_editions: Vec<u16> = match manifest.editions.is_empty() {
+            true => Vec::new(),
+            false => files.column(ROW_EDITIONS)?,
+        };
         let row_pages: Vec<u32> = match manifest.files.contains_key(ROW_PAGES) {
             true => files.column(ROW_PAGES)?,
             false => pages_by_row(&parse_pages(&files.column::<u8>(PAGES)?, &root)?),
         };
         let mut rows = vec![lexical.rows(), row_modules.len(), row_books.len(), row_pages.len()];
+        if !manifest.editions.is_empty() {
+            rows.push(row_editions.len());
+        }
         let vectors = match manifest.embedder.width {
             0 => None,
             width => {
@@ -192,6 +213,7 @@ impl Generation {
             vectors,
             row_modules,
             row_books,
+            row_editions,
             row_pages,
             page_rows: OnceLock::new(),
             files: Some(files),
@@ -267,6 +289,8 @@ impl Manifest {
             chunks: self.chunks,
             modules: self.modules.clone(),
             books: self.books.clone(),
+            versions: self.versions.clone(),
+            locales: self.locales.clone(),
             sources: self.sources.iter().map(|source| source.location.clone()).collect(),
             created_at: self.created_at.clone(),
         }

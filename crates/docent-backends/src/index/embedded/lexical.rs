@@ -37,6 +37,8 @@ struct Fields {
     module: Field,
     /// The chunk itself, as JSON.
     record: Field,
+    /// The number of the edition. Generations of older versions do not have the field, and no editions either.
+    edition: Field,
 }
 
 impl Fields {
@@ -50,6 +52,7 @@ impl Fields {
             book: schema.add_text_field("book", STRING),
             module: schema.add_text_field("module", STRING),
             record: schema.add_bytes_field("record", STORED),
+            edition: schema.add_text_field("edition", STRING),
         };
         (schema.build(), fields)
     }
@@ -77,12 +80,15 @@ impl LexicalWriter {
         Ok(Self { writer, fields })
     }
 
-    /// Adds the next row.
-    pub fn add(&mut self, chunk: &Chunk) -> tantivy::Result<()> {
+    /// Adds the next row, with the number of its edition if the book has editions.
+    pub fn add(&mut self, chunk: &Chunk, edition: Option<u16>) -> tantivy::Result<()> {
         let mut document = TantivyDocument::default();
         document.add_text(self.fields.body, chunk.embedded_text());
         document.add_text(self.fields.book, &chunk.book_name);
         document.add_text(self.fields.module, &chunk.module_name);
+        if let Some(edition) = edition {
+            document.add_text(self.fields.edition, edition.to_string());
+        }
         document.add_bytes(self.fields.record, &serde_json::to_vec(chunk).map_err(std::io::Error::other)?);
         self.writer.add_document(document)
     }
@@ -136,8 +142,15 @@ impl Lexical {
         self.searcher.num_docs() as usize
     }
 
-    /// Ranks the rows that `filter` admits by BM25; at most `depth` of them.
-    pub fn best(&self, question: &str, filter: &Filter, depth: usize) -> tantivy::Result<Ranking> {
+    /// Ranks the rows that `filter` admits by BM25; at most `depth` of them. `editions` has the numbers of the editions
+    /// it admits; none admits all.
+    pub fn best(
+        &self,
+        question: &str,
+        filter: &Filter,
+        editions: Option<&[u16]>,
+        depth: usize,
+    ) -> tantivy::Result<Ranking> {
         let terms = self.analyzer.distinct(question);
         let rows = self.searcher.num_docs() as f32;
         let mut ranking = Ranking::default();
@@ -156,12 +169,22 @@ impl Lexical {
             return Ok(ranking);
         }
         let mut query: Box<dyn Query> = Box::new(BooleanQuery::new(clauses));
-        for (field, name) in [(self.fields.book, &filter.book), (self.fields.module, &filter.module)] {
-            let Some(name) = name else { continue };
-            let only = TermQuery::new(Term::from_field_text(field, name), IndexRecordOption::Basic);
+        let named = |field, name: &str| -> Box<dyn Query> {
+            Box::new(TermQuery::new(Term::from_field_text(field, name), IndexRecordOption::Basic))
+        };
+        let of_editions = |numbers: &[u16]| -> Box<dyn Query> {
+            let any = numbers.iter().map(|number| named(self.fields.edition, &number.to_string()));
+            Box::new(BooleanQuery::new(any.map(|one| (Occur::Should, one)).collect()))
+        };
+        let conditions = [
+            filter.book.as_ref().map(|book| named(self.fields.book, book)),
+            filter.module.as_ref().map(|module| named(self.fields.module, module)),
+            editions.map(of_editions),
+        ];
+        for only in conditions.into_iter().flatten() {
             query = Box::new(BooleanQuery::new(vec![
                 (Occur::Must, query),
-                (Occur::Must, Box::new(ConstScoreQuery::new(Box::new(only), 0.0))),
+                (Occur::Must, Box::new(ConstScoreQuery::new(only, 0.0))),
             ]));
         }
         let found = self.searcher.search(&*query, &TopDocs::with_limit(depth).order_by_score())?;

@@ -321,15 +321,19 @@ impl Generation {
         self.sound()?;
         let damaged = |error| self.damaged(&error);
         let unread = |error: std::io::Error| files::unreadable(Path::new(&self.name), error);
-        let lexical = self.lexical.best(query.text, query.filter, query.depth).map_err(damaged)?;
+        let editions = self.admitted_editions(query.filter);
+        let lexical =
+            self.lexical.best(query.text, query.filter, editions.as_deref(), query.depth).map_err(damaged)?;
         let dense = match (&self.vectors, query.vector) {
             (Some(vectors), Some(vector)) if vector.len() != vectors.width() => {
                 return Err(IndexError::WrongWidth { expected: vectors.width(), actual: vector.len() });
             }
-            (Some(vectors), Some(vector)) if query.filter.is_open() => {
+            (Some(vectors), Some(vector))
+                if editions.is_none() && query.filter.book.is_none() && query.filter.module.is_none() =>
+            {
                 vectors.nearest(vector, query.depth, None).map_err(unread)?
             }
-            (Some(vectors), Some(vector)) => match self.allowed(query.filter) {
+            (Some(vectors), Some(vector)) => match self.allowed(query.filter, editions) {
                 Some(allowed) => vectors.nearest(vector, query.depth, Some(&allowed)).map_err(unread)?,
                 None => Vec::new(),
             },
@@ -371,16 +375,43 @@ impl Generation {
         IndexError::Damaged(format!("{}: {error}", self.name))
     }
 
+    /// The numbers of the editions that the filter admits; none if it admits all.
+    fn admitted_editions(&self, filter: &Filter) -> Option<Vec<u16>> {
+        let numbered = (0..).zip(&self.manifest.editions);
+        let admitted: Vec<u16> = numbered
+            .filter(|(_, edition)| filter.admits_edition(edition))
+            .map(|(number, _)| number)
+            .collect();
+        (admitted.len() < self.manifest.editions.len()).then_some(admitted)
+    }
+
     /// A predicate for the rows that match the filter; `None` if the book or module does not exist.
-    fn allowed(&self, filter: &Filter) -> Option<impl Fn(u32) -> bool + Sync + '_> {
+    fn allowed(
+        &self,
+        filter: &Filter,
+        editions: Option<Vec<u16>>,
+    ) -> Option<impl Fn(u32) -> bool + Sync + '_> {
         fn number<T>(names: &BTreeMap<String, T>, wanted: Option<&String>) -> Option<Option<u16>> {
             let Some(wanted) = wanted else { return Some(None) };
             names.keys().zip(0..).find(|(name, _)| *name == wanted).map(|(_, number)| Some(number))
         }
         let book = number(&self.manifest.books, filter.book.as_ref())?;
         let module = number(&self.manifest.modules, filter.module.as_ref())?;
+        let editions = editions.map(|admitted| {
+            (0..self.manifest.editions.len() as u16)
+                .map(|number| admitted.contains(&number))
+                .collect::<Vec<_>>()
+        });
+        let is_admitted = move |row: u32| match &editions {
+            Some(admitted) => {
+                let number = self.row_editions.get(row as usize).copied().unwrap_or_default();
+                admitted.get(usize::from(number)).copied().unwrap_or_default()
+            }
+            None => true,
+        };
         Some(move |row: u32| {
-            book.is_none_or(|book| self.row_books[row as usize] == book)
+            is_admitted(row)
+                && book.is_none_or(|book| self.row_books[row as usize] == book)
                 && module.is_none_or(|module| self.row_modules[row as usize] == module)
         })
     }

@@ -32,6 +32,30 @@ async fn an_index_in_memory_keeps_the_contract() {
     .await;
 }
 
+#[test]
+fn a_book_without_versions_is_stored_as_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = with_contents(&one("a node"), |contents| build(folder.path(), contents)).unwrap();
+    let generation = folder.path().join(name);
+    assert!(!generation.join(generation::ROW_EDITIONS).exists());
+    let manifest = std::fs::read_to_string(generation.join("manifest.json")).unwrap();
+    assert!(!manifest.contains("edition") && !manifest.contains("locales"), "{manifest}");
+    let records = std::fs::read_to_string(generation.join(generation::PAGES)).unwrap();
+    assert!(!records.contains("edition"), "{records}");
+}
+
+#[tokio::test]
+async fn a_generation_written_before_there_were_versions_can_be_searched() {
+    // Its keyword index has no field for editions.
+    let mut schema = tantivy::schema::Schema::builder();
+    for name in ["body", "book", "module", "record"] {
+        schema.add_text_field(name, tantivy::schema::STRING);
+    }
+    let index = tantivy::Index::create_in_ram(schema.build());
+    let lexical = lexical::Lexical::open(&index, docent_core::language::Language::default()).unwrap();
+    assert!(lexical.best("node", &Filter::default(), None, 5).unwrap().rows.is_empty());
+}
+
 fn answer(index: &EmbeddedIndex) -> String {
     let query = IndexQuery { text: "node", vector: None, filter: &Default::default(), depth: 5 };
     let generation = index.generation().unwrap();
@@ -187,7 +211,10 @@ fn all_answers(index: &EmbeddedIndex) -> Result<String, IndexError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let vector = LetterEmbedder::vector("node number seven");
-        let filters = [Filter::default(), Filter { book: Some("robots".into()), module: Some("m1".into()) }];
+        let filters = [
+            Filter::default(),
+            Filter { book: Some("robots".into()), ..Filter::of_module(Some("m1".into())) },
+        ];
         let mut said = format!("{:?}", index.describe().await?);
         for filter in &filters {
             let query = IndexQuery { text: "node number 7", vector: Some(&vector), filter, depth: 20 };

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
+use docent_core::edition::Variant;
 use docent_core::embed::EmbedderId;
 use docent_core::index::{Description, IndexError, Modules, PageOutline};
 use docent_core::language::Language;
@@ -72,6 +73,12 @@ pub struct Manifest {
     /// The same for each book that has a name.
     #[serde(default)]
     pub books: BTreeMap<String, Modules>,
+    /// The versions, as they are described.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<Variant>,
+    /// The locales, as they are described.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locales: Vec<Variant>,
     /// The sources it was read from, for the next ingest.
     pub sources: Vec<SourceRecord>,
     /// When it was created, RFC 3339.
@@ -171,6 +178,8 @@ impl Collection {
             chunks: manifest.chunks,
             modules: manifest.modules.clone(),
             books: manifest.books.clone(),
+            versions: manifest.versions.clone(),
+            locales: manifest.locales.clone(),
             sources: manifest.sources.iter().map(|source| source.location.clone()).collect(),
             created_at: manifest.created_at.clone(),
         };
@@ -219,6 +228,8 @@ impl Collection {
             chunks,
             modules: Modules::new(),
             books: BTreeMap::new(),
+            versions: Vec::new(),
+            locales: Vec::new(),
             sources: vec![format!("{}/{name}", connection.place())],
             created_at: String::new(),
         };

@@ -108,6 +108,7 @@ fn pages_of(rows: &[Taken]) -> Vec<PageRecord> {
                 title: chunk.page_title.clone(),
                 book: chunk.book_name.clone(),
                 module: chunk.module_name.clone(),
+                edition: chunk.edition.clone(),
                 chunks: 1,
                 sections: BTreeMap::new(),
             }),

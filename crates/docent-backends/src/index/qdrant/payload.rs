@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use docent_core::chunk::Chunk;
+use docent_core::edition::Edition;
 use docent_core::section_kind::SectionKind;
 use qdrant_client::Payload;
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,15 @@ const DOCUMENT: &[&str] = &["document_id"];
 const CHUNK: &[&str] = &["chunk_id"];
 const INDEX: &[&str] = &["chunk_index"];
 const TOKENS: &[&str] = &["token_count"];
+
+/// Fields of Docent's own collections, absent in books without versions and locales.
+pub const VERSION: &str = "version";
+/// The locale of a passage.
+pub const LOCALE: &str = "locale";
+/// Set if another version is the default.
+pub const OTHER_VERSION: &str = "other_version";
+/// Set if another locale is the default.
+pub const OTHER_LOCALE: &str = "other_locale";
 
 impl Fields {
     /// The fields that Docent itself writes.
@@ -227,6 +237,16 @@ pub fn own(chunk: &Chunk, row: usize, key: Option<u128>, created_at: &str) -> Pa
         put("book_name", json!(chunk.book_name));
     }
     put("module_name", json!(chunk.module_name));
+    for (name, value) in [(VERSION, &chunk.edition.version), (LOCALE, &chunk.edition.locale)] {
+        if let Some(value) = value {
+            put(name, json!(value));
+        }
+    }
+    let others =
+        [(OTHER_VERSION, chunk.edition.is_other_version), (OTHER_LOCALE, chunk.edition.is_other_locale)];
+    for (name, _) in others.into_iter().filter(|(_, is_other)| *is_other) {
+        put(name, json!(true));
+    }
     put("content", json!(chunk.content));
     put("token_count", json!(chunk.token_count));
     if !chunk.section_kind.is_body() {
@@ -261,6 +281,12 @@ pub fn read_own(payload: &Value) -> Option<Chunk> {
     chunk.heading_hierarchy = payload.get("heading_hierarchy").map(as_list).unwrap_or_default();
     chunk.book_name = text("book_name").unwrap_or_default();
     chunk.module_name = text("module_name")?;
+    chunk.edition = Edition {
+        version: text(VERSION),
+        locale: text(LOCALE),
+        is_other_version: is_set(OTHER_VERSION),
+        is_other_locale: is_set(OTHER_LOCALE),
+    };
     chunk.token_count = number("token_count")?;
     chunk.section_kind =
         payload.get("section_kind").and_then(Value::as_str).map(SectionKind::named).unwrap_or_default();

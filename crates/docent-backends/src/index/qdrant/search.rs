@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use docent_core::edition::Choice;
 use docent_core::index::{Candidate, Candidates, IndexError, IndexQuery, RowId};
 use qdrant_client::qdrant::with_payload_selector::SelectorOptions;
 use qdrant_client::qdrant::{
@@ -17,7 +18,7 @@ use uuid::Uuid;
 
 use super::collection::{self, Collection, KEYWORDS, Reading};
 use super::keywords::{self, Counted};
-use super::payload;
+use super::payload::{self, LOCALE, OTHER_LOCALE, OTHER_VERSION, VERSION};
 
 /// Maximum number of terms whose weights are queried in one search; more than the longest question has.
 const MOST_ASKED: usize = 512;
@@ -196,11 +197,31 @@ fn part_filter(collection: &Collection, query: &IndexQuery<'_>) -> Option<Filter
         Reading::Foreign(fields) => fields.module.as_deref().unwrap_or("module_name"),
     };
     let named = [("book_name", &query.filter.book), (module, &query.filter.module)];
-    let conditions: Vec<Condition> = named
+    let mut conditions: Vec<Condition> = named
         .into_iter()
         .filter_map(|(field, name)| Some(Condition::matches(field, name.clone()?)))
         .collect();
+    if let Reading::Own(manifest) = &collection.reading {
+        let version =
+            (!manifest.versions.is_empty()).then_some((&query.filter.version, VERSION, OTHER_VERSION));
+        let locale = (!manifest.locales.is_empty()).then_some((&query.filter.locale, LOCALE, OTHER_LOCALE));
+        let chosen = [version, locale].into_iter().flatten();
+        conditions.extend(chosen.filter_map(|(choice, field, other)| of_choice(choice, field, other)));
+    }
     (!conditions.is_empty()).then(|| Filter::must(conditions))
+}
+
+/// The condition for a version or a locale; none if all are admitted.
+fn of_choice(choice: &Choice, field: &str, other: &str) -> Option<Condition> {
+    match choice {
+        Choice::All => None,
+        Choice::Default => Some(Condition::is_empty(other)),
+        // A passage without a version belongs to every version.
+        Choice::Named(name) => {
+            let any = [Condition::matches(field, name.clone()), Condition::is_empty(field)];
+            Some(Condition::from(Filter::should(any)))
+        }
+    }
 }
 
 /// The points of a collection of Docent's own as candidates, best first; equal scores keep the order of the book.

@@ -70,6 +70,8 @@ async fn suite(server: Server) {
     let mut titled = chunk("b", 0, "A topic carries messages.");
     titled.heading = Some("Topics".to_owned());
     titled.heading_hierarchy = vec!["Parts".to_owned(), "Topics".to_owned()];
+    titled.edition.version = Some("2.0".to_owned());
+    titled.edition.locale = Some("de".to_owned());
     let chunks = with_vectors(vec![chunk("a", 0, "A node."), titled]);
     let name = publish(&index, &chunks).await.unwrap();
     assert_eq!(index.identity().await.unwrap().version, name);

@@ -118,6 +118,7 @@ impl<'a> Writer<'a> {
 
     fn manifest(&self, complete: bool) -> PointStruct {
         let contents = self.contents;
+        let (versions, locales) = contents.variants();
         let manifest = Manifest {
             format: FORMAT,
             generation: self.name.to_owned(),
@@ -128,6 +129,8 @@ impl<'a> Writer<'a> {
             chunks: contents.chunks.len(),
             modules: contents.modules(),
             books: contents.books(),
+            versions,
+            locales,
             sources: contents.sources.clone(),
             created_at: contents.created_at.clone(),
             average_terms: self.average_terms,

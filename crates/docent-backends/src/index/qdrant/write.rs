@@ -24,6 +24,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::collection::{self, DENSE, FORMAT, KEYWORDS, Manifest, ROLE};
 use super::download::{dense, key_of};
+use super::payload::{LOCALE, OTHER_LOCALE, OTHER_VERSION, VERSION};
 use super::upload::Writer;
 use super::{QdrantIndex, payload};
 use crate::index::contents::{BookContents, Key, PageRecord, SourceRecord, WholeBook};
@@ -184,8 +185,18 @@ impl QdrantIndex {
                 return Err(error);
             }
         }
-        for field in ["document_id", "book_name", "module_name", ROLE] {
-            let index = CreateFieldIndexCollectionBuilder::new(name, field, FieldType::Keyword).wait(true);
+        let (versions, locales) = contents.variants();
+        let mut fields = ["document_id", "book_name", "module_name", ROLE]
+            .map(|field| (field, FieldType::Keyword))
+            .to_vec();
+        if !versions.is_empty() {
+            fields.extend([(VERSION, FieldType::Keyword), (OTHER_VERSION, FieldType::Bool)]);
+        }
+        if !locales.is_empty() {
+            fields.extend([(LOCALE, FieldType::Keyword), (OTHER_LOCALE, FieldType::Bool)]);
+        }
+        for (field, kind) in fields {
+            let index = CreateFieldIndexCollectionBuilder::new(name, field, kind).wait(true);
             self.connection.write(|client| client.create_field_index(index.clone())).await?;
         }
         Ok(())

@@ -263,6 +263,51 @@ fn other_parts_of_a_docusaurus_project_are_reported() {
 }
 
 #[test]
+fn all_versions_and_locales_of_a_docusaurus_project_are_read() {
+    let (read, folder) = read_project(&[
+        ("docusaurus.config.js", "module.exports = { url: 'https://mill.dev', baseUrl: '/book/' };"),
+        ("versions.json", "[\"1.0\"]"),
+        ("docs/a.mdx", "import P from '@site/parts/p.md';\n\n# A\n\n<P />\n"),
+        ("parts/p.md", "shared words"),
+        ("versioned_docs/version-1.0/a.mdx", "import P from '@site/parts/p.md';\n\n# A\n\n<P />\n"),
+        ("versioned_docs/version-1.0/guide/b.md", "# B\ntext"),
+        ("i18n/fr/docusaurus-plugin-content-docs/version-1.0/guide/b.md", "# B\ntexte"),
+        ("blog/c.md", "# C\ntext"),
+    ]);
+    let pages: Vec<_> = read
+        .documents
+        .iter()
+        .map(|page| {
+            let (version, locale) = (page.version.as_deref().unwrap(), page.locale.as_deref().unwrap());
+            format!("{} {} {version} {locale} {}", page.id, page.url, page.module)
+        })
+        .collect();
+    assert_eq!(
+        pages,
+        [
+            "versioned_docs/version-1.0/a.mdx https://mill.dev/book/docs/a 1.0 en docs",
+            "versioned_docs/version-1.0/guide/b.md https://mill.dev/book/docs/guide/b 1.0 en guide",
+            "a.mdx https://mill.dev/book/docs/next/a current en docs",
+            "i18n/fr/docusaurus-plugin-content-docs/version-1.0/guide/b.md https://mill.dev/book/fr/docs/guide/b 1.0 fr guide",
+            "i18n/fr/docusaurus-plugin-content-docs/version-1.0/a.mdx https://mill.dev/book/fr/docs/a 1.0 fr docs",
+        ]
+    );
+    assert!(read.documents[0].sections[0].blocks[0].text.contains("shared words"), "{:?}", read.documents[0]);
+    assert_eq!((read.kind.as_str(), warnings(&read).len()), ("Docusaurus", 1), "{:?}", warnings(&read));
+    let told = &read.released[0];
+    assert_eq!((told.version.as_deref(), told.locale.as_deref()), (Some("1.0"), Some("en")));
+
+    // One of its folders can be a source of its own, at the address that it has.
+    let old = folder.path().join("versioned_docs/version-1.0");
+    let read = super::read(&old, &SourceRecord::default(), &Reading::default()).unwrap();
+    assert_eq!(read.documents[1].url, "https://mill.dev/book/docs/guide/b");
+    assert_eq!(read.documents[1].version.as_deref(), Some("1.0"));
+    let given = SourceRecord { version: Some("x".into()), ..SourceRecord::default() };
+    let read = super::read(folder.path(), &given, &Reading::default()).unwrap();
+    assert_eq!(read.documents.len(), 1, "only docs/ is read if the version is given");
+}
+
+#[test]
 fn mkdocs_pages_use_the_site_url_of_mkdocs_yml() {
     let (read, _folder) =
         read_project(&[("mkdocs.yml", "site_url: https://mill.dev/book/\n"), ("docs/a.md", "# A\ntext")]);

@@ -6,7 +6,7 @@
 //! Invariant: every requested address is a page of the book, or counted with the reason why it is not. Memory
 //! holds only the text of pages, the hashes of known addresses, and the addresses still to be requested.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use docent_parse::document::{Document, Section, Warning};
 use docent_parse::markdown::Flavor;
@@ -20,7 +20,7 @@ use super::discover::Listed;
 use super::fetch_error::FetchError;
 use super::page::{Candidate, How, Left, PageReader, SitePage, has_text};
 use super::scope::{Scope, key};
-use super::{SiteReport, llms, modules};
+use super::{SiteReport, editions, llms, modules};
 use crate::index::contents::SourceRecord;
 use crate::progress::Progress;
 use crate::source::{Read, SourceError};
@@ -55,6 +55,8 @@ pub struct Crawl<'a> {
     texts: HashSet<u64>,
     /// Pages with a canonical address that has not been read yet.
     waiting: Vec<(String, Document)>,
+    /// The language of each page, by its id.
+    languages: HashMap<String, String>,
     /// Canonical addresses that nothing else links to.
     named: Vec<Candidate>,
     /// Number of pages requested.
@@ -93,6 +95,7 @@ impl<'a> Crawl<'a> {
             taken: HashSet::new(),
             texts: HashSet::new(),
             waiting: Vec::new(),
+            languages: HashMap::new(),
             named: Vec::new(),
             asked: 0,
             failures: 0,
@@ -221,14 +224,19 @@ impl<'a> Crawl<'a> {
         let mut document = Document::new(url.as_str(), url.as_str(), title)
             .with_module(page.module.unwrap_or_default())
             .with_sections(page.sections);
+        editions::note(&mut document, &page.head);
+        if let Some(language) = page.head.language {
+            self.languages.insert(document.id.clone(), language);
+        }
         match canonical {
             // The canonical address is another spelling of the same address: use it.
             Some(other) if key(&other) == key(&url) => {
                 document.id = other.to_string();
                 document.url = other.to_string();
             }
-            // Some sites give every page the start page as its canonical address; ignore that.
-            Some(other) if key(&other) != key(&self.scope.folder) => {
+            // Some sites give every page the start page as its canonical address; ignore that. The same page of another
+            // version is a page of its own.
+            Some(other) if key(&other) != key(&self.scope.folder) && editions::are_same(&other, &url) => {
                 if self.is_new(&other) {
                     self.named.push(Candidate { url: other.clone(), markdown: None, changed: None });
                 }
@@ -241,7 +249,8 @@ impl<'a> Crawl<'a> {
 
     fn add(&mut self, document: Document) {
         let Ok(url) = Url::parse(&document.url) else { return };
-        let text = hash(&document.sections);
+        // Pages of several versions are often the same.
+        let text = hash(&document.sections) ^ editions::hash(&url, &document);
         if !self.taken.insert(key(&url)) || self.texts.contains(&text) {
             return self.skip(&url, "duplicates of another page");
         }
@@ -353,6 +362,7 @@ impl<'a> Crawl<'a> {
             let more = format!("{} more warnings", self.warnings_beyond);
             self.warnings.push(Warning::new(&source.location, more));
         }
+        let released = editions::assign(&mut self.documents, self.scope, &self.languages);
         modules::assign(&mut self.documents, self.scope);
         if let Some(base) = &source.base_url {
             publish(&mut self.documents, self.scope, base);
@@ -363,6 +373,7 @@ impl<'a> Crawl<'a> {
             warnings: self.warnings,
             kind: format!("site ({}{made_by})", self.report.found_by),
             site: Some(self.report),
+            released,
             ..Read::default()
         })
     }

@@ -31,7 +31,11 @@ fn path(document: &Document, scope: &Scope) -> Vec<String> {
     let url = Url::parse(&document.id).ok();
     let relative = url.as_ref().and_then(|url| scope.relative(url)).unwrap_or_default();
     let parts = relative.split('/').map(|part| part.strip_suffix(".html").unwrap_or(part).to_owned());
-    parts.collect()
+    let is_edition =
+        |part: &String| [&document.version, &document.locale].into_iter().flatten().any(|name| name == part);
+    // The folders of versions and locales are not modules.
+    let (editions, others): (Vec<String>, Vec<String>) = parts.partition(is_edition);
+    if others.is_empty() { editions } else { others }
 }
 
 /// The number of leading folders that all pages share and that name a language or a version.

@@ -36,6 +36,8 @@ pub fn named(settings: &Settings, arguments: &Ingest) -> Result<Vec<SourceRecord
         });
         record.base_url.clone_from(&base_url);
         record.layout.clone_from(&layout);
+        record.version.clone_from(&arguments.doc_version);
+        record.locale.clone_from(&arguments.locale);
         record.site = site.clone().filter(|_| is_address(location));
         record
     };
