@@ -26,6 +26,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::failpoint;
+use crate::figures;
 use crate::index::contents::{BookContents, PageRecord, SourceRecord};
 use crate::index::target::{IndexTarget, Published};
 use crate::progress::Progress;
@@ -300,6 +301,9 @@ async fn run(
     report.generation = target.publish(&contents, &|done, total| progress.passages(done, total)).await?;
     report.published = true;
     report.steps = steps.finish();
+    if let Err(error) = figures::forget_others(folder, &chunks) {
+        tracing::warn!(%error, "cannot remove images that are no longer in the book");
+    }
     failpoint::reach("journal.remove")
         .map_err(|error| disk("cannot remove", &journal_path(folder), error))?;
     // The vectors are in the generation now. If this fails, the next ingest just reads them again.
@@ -334,7 +338,10 @@ fn cut(volumes: Vec<Volume>, embedder: Option<&dyn Embedder>) -> (Vec<Chunk>, Ve
     };
     let cut_page = |book: &str, document: Document| {
         let mut chunks = chunk(&document, limit, &count);
-        chunks.iter_mut().for_each(|chunk| chunk.book_name = book.to_owned());
+        for chunk in &mut chunks {
+            chunk.book_name = book.to_owned();
+            chunk.figures.retain(figures::is_known);
+        }
         (changes::page_record(book, &document, &chunks), chunks)
     };
     let (pages, chunks): (Vec<PageRecord>, Vec<Vec<Chunk>>) = volumes

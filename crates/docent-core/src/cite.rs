@@ -246,8 +246,10 @@ mod tests {
             module_name: "m".into(),
             chunk_id: String::new(),
             quote: String::new(),
+            html: None,
             start: 0,
             end: 0,
+            figures: Vec::new(),
         }
     }
 

@@ -4,14 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use docent_parse::document::{Document, Warning};
 
 use super::{IngestError, Plan};
+use crate::figures::Figures;
 use crate::index::contents::Labels;
 use crate::progress::Progress;
-use crate::source;
 use crate::source::site::{self, SiteReport};
+use crate::source::{self, Reading};
 
 /// Bytes of text used to detect the book's language.
 const LANGUAGE_SAMPLE: usize = 40_000;
@@ -41,11 +43,12 @@ pub(super) async fn read_book(
     progress: &dyn Progress,
 ) -> Result<Book, IngestError> {
     let mut book = Book::default();
+    let reading = Reading { figures: Some(Arc::new(Figures::new(folder))), ..plan.reading.clone() };
     for source in &plan.sources {
         let is_site = site::is_address(&source.location);
         let mut read = match is_site {
             true => site::read(source, &plan.limits, folder, progress).await?,
-            false => source::read(source, &plan.reading)?,
+            false => source::read(source, &reading)?,
         };
         // An empty source would silently remove its book from the index.
         if read.documents.is_empty() {
