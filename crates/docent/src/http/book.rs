@@ -178,11 +178,17 @@ pub struct Suggesting {
     /// Maximum number of questions.
     #[param(minimum = 1, maximum = 20, default = 4)]
     limit: Option<usize>,
+    /// Only questions that this page answers, at most 4: its `document_id` or its URL. If there is no such page,
+    /// questions about the whole book.
+    page: Option<String>,
+    /// With `page`: a heading of the page. Questions about the sections after it come first, and none is about itself.
+    heading: Option<String>,
 }
 
 /// Suggest questions
 ///
-/// Made from headings of the book. The book covers every suggested question.
+/// Made from headings of the book. The book covers every suggested question. With `page`, the questions are about one
+/// page: suggestions for a reader of that page, or follow-up questions after an answer from it.
 #[utoipa::path(get, path = "/api/v1/suggestions", tag = "book", params(Suggesting),
     responses(
         (status = 200, body = Suggestions, description = "Questions that the book covers"),
@@ -196,10 +202,19 @@ pub async fn suggestions(
     _: Lookup,
     suggesting: Result<Query<Suggesting>, QueryRejection>,
 ) -> Result<Json<Suggestions>, ApiError> {
-    let limit = suggesting?.0.limit.unwrap_or(4);
+    let Suggesting { limit, page, heading } = suggesting?.0;
+    let limit = limit.unwrap_or(4);
     if !(1..=20).contains(&limit) {
         return Err(ApiError::new(Code::Validation, format!("limit must be between 1 and 20, got {limit}")));
     }
-    let questions = server.book().await?.retriever.suggestions(limit).await?;
+    let book = server.book().await?;
+    let near = match page {
+        Some(page) => book.retriever.suggestions_near(&page, heading.as_deref(), limit).await?,
+        None => None,
+    };
+    let questions = match near {
+        Some(questions) => questions,
+        None => book.retriever.suggestions(limit).await?,
+    };
     Ok(Json(Suggestions { questions }))
 }
