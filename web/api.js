@@ -87,7 +87,8 @@ export const suggest = (typed, { book, module } = {}, signal) =>
   request("GET", `suggest?${new URLSearchParams({ q: typed, ...(book && { book }), ...(module && { module }) })}`, undefined, { signal });
 export const loadPage = (id) => request("GET", `page?${new URLSearchParams({ id })}`);
 export const loadModules = () => request("GET", "modules");
-export const loadSuggestions = (limit) => request("GET", `suggestions?limit=${limit}`);
+/** Questions that the book answers; with `page`, and `heading`, those of a page after a heading. */
+export const loadSuggestions = (limit, near = {}) => request("GET", `suggestions?${new URLSearchParams({ limit, ...near })}`);
 
 /** The conversation as a file. It is fetched instead of linked, because a link cannot carry a key. */
 export async function exportSession({ id, key }, format) {

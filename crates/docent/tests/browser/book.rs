@@ -137,6 +137,12 @@ impl Book {
         self
     }
 
+    /// Adds a file of the book that is not a page.
+    pub fn file(self, path: &str, text: &str) -> Self {
+        self.docent.write(&format!("book/{path}"), text);
+        self
+    }
+
     /// Adds a setting as an environment variable.
     pub fn with(self, variable: &str, value: &str) -> Self {
         Self { docent: self.docent.with(variable, value), ..self }
