@@ -124,7 +124,8 @@ pub fn chunk(document: &Document, limit: usize, count: TokenCounter<'_>) -> Vec<
         for (ordinal, packed) in pack::pack(&section.blocks, room, count).into_iter().enumerate() {
             let content = packed.text;
             // A caption belongs to the first passage that has it; one that was cut in two belongs to none.
-            let (own, later) = figures.into_iter().partition(|figure| content.contains(&figure.caption));
+            let (own, later): (Vec<_>, Vec<_>) =
+                figures.into_iter().partition(|figure| content.contains(&figure.caption));
             figures = later;
             let tokens = packed.tokens.unwrap_or_else(|| count(&content)) + title_tokens + MARKS;
             chunks.push(Chunk {
@@ -143,7 +144,7 @@ pub fn chunk(document: &Document, limit: usize, count: TokenCounter<'_>) -> Vec<
                 section_kind: kind,
                 continues: packed.continues,
                 breaks_off: packed.breaks_off,
-                figures: Vec::<&Figure>::into_iter(own).cloned().collect(),
+                figures: own.into_iter().cloned().collect(),
             });
         }
     }

@@ -194,11 +194,15 @@ const NO_SUBJECT: [&str; 24] = [
 const POINTS_BACK: [&str; 9] = ["it", "its", "this", "that", "these", "those", "one", "them", "they"];
 
 /// Headings that begin with these words tell what to do.
-const IMPERATIVES: [&str; 32] = [
+const IMPERATIVES: [&str; 47] = [
     "add",
+    "attach",
+    "avoid",
     "build",
     "change",
     "check",
+    "choose",
+    "compare",
     "configure",
     "connect",
     "convert",
@@ -211,21 +215,32 @@ const IMPERATIVES: [&str; 32] = [
     "disable",
     "enable",
     "find",
+    "generate",
     "handle",
     "import",
+    "inspect",
     "install",
     "launch",
     "load",
     "make",
     "migrate",
+    "open",
+    "prepare",
     "publish",
     "read",
     "remove",
+    "replace",
     "run",
+    "select",
+    "send",
     "set",
     "start",
+    "stop",
+    "understand",
     "update",
     "upgrade",
+    "use",
+    "verify",
     "write",
 ];
 
@@ -233,7 +248,7 @@ const IMPERATIVES: [&str; 32] = [
 fn about(title: &str) -> Option<String> {
     let title = title.trim().trim_end_matches(['.', ':', '!']);
     let words: Vec<&str> = title.split_whitespace().collect();
-    let first = words.first()?.to_lowercase();
+    let first = words.first()?.trim_end_matches(',').to_lowercase();
     match title {
         // Without the sections around it, nobody knows what "it" is.
         _ if words
@@ -252,6 +267,9 @@ fn about(title: &str) -> Option<String> {
         }
         _ if ["how", "why", "what", "when", "where"].contains(&first.as_str()) => Some(format!("{title}?")),
         _ if words.len() == 1 && is_plural(&first) => Some(format!("What are {}?", lowered(title))),
+        _ if ["a", "an", "the"].contains(&first.as_str()) => {
+            Some(format!("What does the book say about {first}{}?", &title[first.len()..]))
+        }
         _ => Some(format!("What does the book say about {title}?")),
     }
 }
@@ -306,6 +324,8 @@ mod tests {
             ("Next steps", None),
             ("Which one should I use?", None),
             ("Install Docker", Some("How do I install Docker?")),
+            ("Run, rename and remap", Some("How do I run, rename and remap?")),
+            ("A minimal node in Python", Some("What does the book say about a minimal node in Python?")),
             ("Set", Some("What does the book say about Set?")),
         ] {
             assert_eq!(about(title).as_deref(), question);

@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn code_has_its_title_and_a_diagram_is_code() {
         assert_eq!(
-            piece("```toml title=\"a \\\"b<c\"\nk = 1\n```").split('>').next().unwrap(),
-            "<pre data-title=\"a \\\""
+            piece("```toml title=\"docent.toml\"\nk = \"v\"\n```"),
+            "<pre data-title=\"docent.toml\"><code class=\"language-toml\">k = <span class=\"code-text\">\"v\"</span>\n</code></pre>"
         );
         assert_eq!(
             piece("```mermaid\nA --> B\n```"),

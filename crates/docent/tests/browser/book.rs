@@ -137,9 +137,10 @@ impl Book {
         self
     }
 
-    /// Adds a file of the book that is not a page.
-    pub fn file(self, path: &str, text: &str) -> Self {
-        self.docent.write(&format!("book/{path}"), text);
+    /// Adds any file of the book.
+    pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        let file = self.docent.write(&format!("book/{path}"), "");
+        std::fs::write(file, content).unwrap();
         self
     }
 

@@ -40,7 +40,7 @@ async fn open_page(browser: &Browser) {
     browser.find("search").await;
     browser.press("Gear pumps").await;
     browser
-        .until("document.querySelector('[data-testid=search-rows]').innerText.includes('Gear pumps')")
+        .until("document.querySelector('[role=option][aria-selected=true]').innerText.startsWith('Pumps')")
         .await;
     browser.press(Key::Enter).await;
     browser.find("reading").await;

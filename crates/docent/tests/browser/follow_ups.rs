@@ -36,7 +36,7 @@ async fn follow_up_questions_are_offered_and_answered() {
 async fn the_widget_suggests_questions_about_the_page_it_is_on() {
     let library = Book::new().with_widget().serve();
     browse("widget-page", async |browser| {
-        browser.open(&library.site.page("ros2/nodes.html?from=mail#lifecycle")).await;
+        browser.open(&library.site.page("ros2/nodes.html#lifecycle")).await;
         let panel = Panel { browser };
         panel.click("button").await;
         panel.find("suggestion").await;
