@@ -179,7 +179,7 @@ mod tests {
             piece("```mermaid\nA --> B\n```"),
             "<pre data-title=\"Diagram (Mermaid)\"><code class=\"language-mermaid\">A --&gt; B\n</code></pre>"
         );
-        assert_eq!(piece("    a < b"), "<pre><code>a &lt; b\n</code></pre>");
+        assert_eq!(piece("    a < b"), "<pre><code>a &lt; b</code></pre>");
     }
 
     #[test]
