@@ -21,14 +21,15 @@ const SCOPES = { selection: "From your selection", section: "From this section",
 /**
  * A question and its answer; `announce` sends text to screen readers, `retry` makes another
  * attempt to answer, `again` asks the question once more, `edit` puts it into the question
- * box. `selection` is the selected text it is about, `level` the level of its heading.
+ * box; `ended` is called when the answer is complete. `selection` is the selected text it is about, `level` the level of its heading.
  * Without `details`, sources and the model's name are left out.
  */
 export class Turn {
-  constructor(query, { announce, retry, again, edit, readOnly = false, selection = null, level = 2, details = true }) {
+  constructor(query, { announce, retry, again, edit, ended = () => {}, readOnly = false, selection = null, level = 2, details = true }) {
     this.query = query;
     this.retry = retry;
     this.again = again;
+    this.ended = ended;
     this.selection = selection;
     this.level = level;
     this.details = details;
@@ -105,6 +106,7 @@ export class Turn {
       ].filter(Boolean),
     );
     if (live) this.announce(summary(response, abstained));
+    this.ended(this, response, live);
   }
 
   /** The user stopped the answer; the sentences received so far stay. */

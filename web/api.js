@@ -86,7 +86,8 @@ export const loadStatus = () => request("GET", "status");
 export const suggest = (typed, part = {}, signal) => request("GET", `suggest?${parameters({ q: typed, ...part })}`, undefined, { signal });
 export const loadPage = (id) => request("GET", `page?${new URLSearchParams({ id })}`);
 export const loadModules = () => request("GET", "modules");
-export const loadSuggestions = (limit, part = {}) => request("GET", `suggestions?${parameters({ limit, ...part })}`);
+/** Questions that the book, or a part of it, answers; with `page`, and `heading`, those of a page after a heading. */
+export const loadSuggestions = (limit, about = {}) => request("GET", `suggestions?${parameters({ limit, ...about })}`);
 
 /** Query parameters; those without a value are left out. */
 function parameters(values) {

@@ -104,7 +104,14 @@ function startTurn(query, selection = null) {
 }
 
 function newTurn(query, { selection = null, readOnly = false } = {}) {
-  return new Turn(query, { announce, retry, readOnly, selection, again: () => composer.ask(query, selection), edit: () => composer.fill(query, selection) });
+  return new Turn(query, { announce, retry, readOnly, selection, again: () => composer.ask(query, selection), edit: () => composer.fill(query, selection), ended });
+}
+
+/** Shows what follows an answer: its figures, and questions to go on with. */
+async function ended(turn, response, live) {
+  const after = await import("./after.js").catch(() => null);
+  after?.showFigures(turn, response);
+  if (live) after?.offerNext(turn, response, thread, askFromSearch);
 }
 
 function retry(turn) {
@@ -309,44 +316,9 @@ function confirm({ heading, text, action }) {
   return decide(byId("confirm"));
 }
 
-let asking = null;
-
-/** Asks for the key. Several requests may be rejected at once, but the user is asked only once. */
-function askForKey() {
-  asking ??= (async () => {
-    try {
-      return await keyAccepted();
-    } finally {
-      asking = null;
-    }
-  })();
-  return asking;
-}
-
-/** Asks until the key is accepted or the user cancels. */
-async function keyAccepted() {
-  const [input, problem] = [byId("key-value"), byId("key-problem")];
-  byId("key-cancel").onclick = () => byId("key").close("cancel");
-  say("");
-  for (;;) {
-    const given = (await decide(byId("key"))) && input.value.trim();
-    input.value = "";
-    if (!given) return false;
-    api.useKey(given);
-    try {
-      await api.openPages();
-      return true;
-    } catch (refused) {
-      if (refused.status === 401) api.useKey(null);
-      say(refused.status === 401 ? "That key was not accepted. Check it and try again." : refused.message);
-    }
-  }
-
-  function say(text) {
-    problem.textContent = text;
-    problem.hidden = !text;
-    input.setAttribute("aria-invalid", String(Boolean(text)));
-  }
+/** Asks for the key; resolves to whether it was accepted. */
+async function askForKey() {
+  return (await import("./key.js")).askForKey(decide);
 }
 
 function decide(dialog) {

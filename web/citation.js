@@ -17,9 +17,10 @@ const CONTEXT = 260;
 
 /**
  * A mark for one citation. `source` is the passage it quotes, or undefined if the server
- * did not send it; `description` is the id of an element that contains the quote.
+ * did not send it; `description` is the id of an element that contains the quote, and
+ * `quoted` returns the quote as it is shown.
  */
-export function citationMark(citation, source, description) {
+export function citationMark(citation, source, description, quoted) {
   const mark = element(
     "button",
     {
@@ -33,7 +34,7 @@ export function citationMark(citation, source, description) {
     },
     String(citation.id),
   );
-  new Card(mark, citation, source);
+  new Card(mark, citation, source, quoted);
   return mark;
 }
 
@@ -88,10 +89,11 @@ export function cutPassage(citation, source) {
 }
 
 class Card {
-  constructor(mark, citation, source) {
+  constructor(mark, citation, source, quoted = () => citation.quote) {
     this.mark = mark;
     this.citation = citation;
     this.source = source;
+    this.quoted = quoted;
     this.card = null;
     this.pinned = false;
     this.timer = null;
@@ -173,14 +175,17 @@ class Card {
   #build() {
     const { citation, source } = this;
     const [page, ...headings] = whereabouts(citation, source);
-    const { before, quote, after } = cutPassage(citation, source);
+    const { before, after } = cutPassage(citation, source);
+    const quote = element("mark", { "data-testid": "citation-quote" }, this.quoted());
+    // Lists, code and tables stand alone.
+    const isBlock = quote.querySelector("li, pre, table");
     // Only spans, because the card is inside a paragraph, where block elements are not allowed.
     const passage = element(
       "span",
       { class: "card-passage", "data-testid": "citation-passage" },
-      shortenedStart(before),
-      element("mark", { "data-testid": "citation-quote" }, quote),
-      shortenedEnd(after),
+      !isBlock && shortenedStart(before),
+      quote,
+      !isBlock && shortenedEnd(after),
     );
     scrollable(passage, "Passage");
     return element(

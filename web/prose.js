@@ -73,7 +73,7 @@ export class Prose {
       .filter(Boolean)
       .map((citation) => {
         const source = sources.find((candidate) => candidate.chunk_id === citation.chunk_id);
-        return citationMark(citation, source, this.#describe(citation));
+        return citationMark(citation, source, this.#describe(citation), () => parse({ html: citation.html, text: citation.quote }));
       });
     // The word joiner keeps a mark on the same line as the word before it; the note may wrap.
     const tail = [];
@@ -112,10 +112,10 @@ function parse(sentence) {
   return content;
 }
 
-/** Makes the links of parsed HTML safe, and replaces images. */
+/** Makes the links of parsed HTML safe, and replaces images except those with `data-own`. */
 export function linked(content) {
   // The page must not load images from other servers; show their descriptions instead.
-  for (const picture of content.querySelectorAll("img")) picture.replaceWith(picture.alt);
+  for (const picture of content.querySelectorAll("img:not([data-own])")) picture.replaceWith(picture.alt);
   for (const link of content.querySelectorAll("a[href]")) link.replaceWith(bookLink(link.getAttribute("href"), {}, ...link.childNodes));
 }
 

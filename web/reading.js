@@ -6,6 +6,7 @@
 // Invariant: the marked words are those of the quote. If they cannot be found in the rendered passage, the passage is
 // marked instead.
 
+import { ownImage } from "./after.js";
 import { loadPage } from "./api.js";
 import { bookLink, element, icon, iconButton } from "./elements.js";
 import { finishBlocks, linked, trusted } from "./prose.js";
@@ -107,7 +108,7 @@ export class ReadingPane {
     this.#page = page;
     this.#title.textContent = page.title;
     this.#where.textContent = [page.book_name, page.module_name].filter((name) => name && name !== page.title).join(" › ");
-    this.#outside.replaceChildren(url ? bookLink(url, { class: "plain", "data-testid": "reading-site" }, "Open on the site", icon("outside")) : "");
+    this.#outside.replaceChildren(url ? bookLink(url, { class: "plain", "data-testid": "reading-site" }, siteLabel(url), icon("outside")) : "");
     const { sections } = page;
     const indent = (level) => "\u00a0".repeat(3 * Math.max(0, level - 2));
     this.#headings.replaceChildren(element("option", { value: "" }, "Top of the page"), ...sections.map(({ heading, level }, number) => element("option", { value: String(number) }, indent(level) + heading)));
@@ -178,6 +179,14 @@ export class ReadingPane {
   }
 }
 
+/** A PDF opens at its page. */
+function siteLabel(url) {
+  // A page that is not published is a page of this server.
+  if (url.startsWith(new URL("read/", document.baseURI).href)) return "Open as a page";
+  const page = /\.pdf#page=(\d+)/i.exec(url)?.[1];
+  return page ? `Open page ${page} of the PDF` : "Open on the site";
+}
+
 /** The elements of a page. Its ids could be those of the chat page, so they become `data-anchor`. */
 function rendered(html) {
   const template = document.createElement("template");
@@ -188,8 +197,18 @@ function rendered(html) {
     one.dataset.anchor = one.id;
     one.removeAttribute("id");
   }
+  for (const picture of content.querySelectorAll("figure img")) ownFigure(picture);
   linked(content);
   return content.childNodes;
+}
+
+/** Shows the server's copy of an image, at its address relative to the chat page. */
+function ownFigure(picture) {
+  const address = ownImage(picture.getAttribute("src"));
+  if (!address) return;
+  picture.src = address;
+  picture.dataset.own = "";
+  picture.closest("a")?.setAttribute("href", address);
 }
 
 const COUNTED = /[\p{L}\p{N}]/u;

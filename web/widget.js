@@ -9,6 +9,8 @@
 //   data-api          URL of the Docent server; defaults to where this script was loaded from
 //   data-title        title of the panel and its button; defaults to "Ask the book"
 //   data-placeholder  placeholder of the question box
+//   data-welcome      text above the suggested questions of a new conversation
+//   data-logo         URL of an image in the head of the panel
 //   data-book         search only this book, if there are several
 //   data-module       search only this module of the book
 //   data-version      version of the book to ask about, or all; defaults to that of the page, else the released one
@@ -41,6 +43,7 @@
 
 import { connect, loadSession, loadSuggestions } from "./api.js";
 import { announcer } from "./announcer.js";
+import { offerNext } from "./after.js";
 import { Turn } from "./answer.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
@@ -120,6 +123,7 @@ class Widget {
       element(
         "div",
         { class: "head" },
+        this.settings.logo && element("img", { class: "logo", src: this.settings.logo, alt: "" }),
         element("h2", {}, this.title),
         this.#hasSearch && iconButton("search", "Search", { class: "quiet", title: "Search (Ctrl K)", "aria-keyshortcuts": "Control+K Meta+K", "data-testid": "search-open", click: () => this.search() }),
         iconButton("plus", "New conversation", { class: "quiet", "data-testid": "new", click: () => this.#newConversation() }),
@@ -218,7 +222,8 @@ class Widget {
   #turn(query, selection = null) {
     const edit = () => this.composer.fill(query, selection);
     const again = () => this.composer.ask(query, selection);
-    return new Turn(query, { announce: this.announce, retry: (turn) => this.conversation.answer(turn), again, edit, selection, level: 3, details: false });
+    const ended = (turn, response, live) => live && offerNext(turn, response, this.thread, (text) => this.composer.ask(text));
+    return new Turn(query, { announce: this.announce, retry: (turn) => this.conversation.answer(turn), again, edit, ended, selection, level: 3, details: false });
   }
 
   #startTurn(query, selection) {
@@ -244,9 +249,10 @@ class Widget {
 
   async #welcome() {
     const list = element("ul", {});
-    this.thread.append(element("div", { class: "welcome" }, element("p", {}, "Answers come only from this book and cite the words that support them."), list));
-    // Suggestions are optional.
-    const { questions } = await this.#part().then((part) => loadSuggestions(3, part)).catch(() => ({ questions: [] }));
+    this.thread.append(element("div", { class: "welcome" }, element("p", {}, this.settings.welcome || "Answers come only from this book and cite the words that support them."), list));
+    // Suggestions are optional. They are about this page if it is in the book.
+    const page = location.origin + location.pathname;
+    const { questions } = await this.#part().then((part) => loadSuggestions(3, { page, ...part })).catch(() => ({ questions: [] }));
     const suggestion = (text) => element("button", { type: "button", "data-testid": "suggestion", click: () => {
       this.composer.focus();
       this.composer.ask(text);

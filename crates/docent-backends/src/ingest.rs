@@ -27,6 +27,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::failpoint;
+use crate::figures;
 use crate::index::contents::{BookContents, Key, PageRecord, SourceRecord};
 use crate::index::target::{IndexTarget, Published};
 use crate::progress::Progress;
@@ -298,6 +299,9 @@ async fn run(
     report.generation = target.publish(&contents, &|done, total| progress.passages(done, total)).await?;
     report.published = true;
     report.steps = steps.finish();
+    if let Err(error) = figures::forget_others(folder, &chunks) {
+        tracing::warn!(%error, "cannot remove images that are no longer in the book");
+    }
     remove_journal(folder)?;
     Ok(report)
 }
@@ -357,6 +361,7 @@ fn cut(
         for chunk in &mut chunks {
             chunk.book_name = book.to_owned();
             chunk.edition.clone_from(&edition);
+            chunk.figures.retain(figures::is_known);
         }
         (PageRecord { edition, ..changes::page_record(book, &document, &chunks) }, chunks)
     };

@@ -38,6 +38,7 @@
 
 pub mod source;
 pub mod embed;
+pub mod figures;
 pub mod export;
 pub mod index;
 pub mod ingest;

@@ -2,9 +2,12 @@
 //!
 //! Invariant: `grounded` is true if and only if there is a citation.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::chunk::Chunk;
 use crate::generate::Usage;
 use crate::retrieve::Confidence;
 use crate::search_response::SourceChunk;
@@ -138,10 +141,44 @@ pub struct Citation {
     pub chunk_id: String,
     /// The supporting words, exactly as they are in the passage.
     pub quote: String,
+    /// The quote as sanitized HTML; only present if the client requested it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub html: Option<String>,
     /// Start of the quote in the passage's content, as a byte offset.
     pub start: usize,
     /// End of the quote in the passage's content, as a byte offset, exclusive.
     pub end: usize,
+    /// The images whose captions are in the quote or directly after it; omitted if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<CitedFigure>,
+}
+
+/// An image of the book that a citation shows.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CitedFigure {
+    /// Its caption or description, exactly as it is in the passage.
+    pub caption: String,
+    /// URL of the image: of this server if it has a copy, otherwise where the book is published.
+    pub image: String,
+}
+
+impl CitedFigure {
+    /// The figures of a passage that belong to the quote at `span`.
+    pub fn beside(chunk: &Chunk, span: &Range<usize>) -> Vec<Self> {
+        let belongs = |caption: &str| {
+            let mut places = chunk.content.match_indices(caption).map(|(at, _)| at);
+            places.any(|at| {
+                let overlaps = at < span.end && span.start < at + caption.len();
+                let follows =
+                    chunk.content.get(span.end..at).is_some_and(|between| between.trim().is_empty());
+                overlaps || follows
+            })
+        };
+        let own = chunk.figures.iter().filter(|figure| belongs(&figure.caption));
+        own.map(|figure| Self { caption: figure.caption.clone(), image: figure.image.clone() }).collect()
+    }
 }
 
 /// Timings, token counts and warnings of a response.

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::edition::Edition;
 use crate::section_kind::{SectionKind, section_kind};
-use docent_parse::document::{Document, Section};
+use docent_parse::document::{Document, Figure, Section};
 
 /// A passage of the book.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,9 @@ pub struct Chunk {
     /// Whether the passage ends in the middle of such a block.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub breaks_off: bool,
+    /// The images whose captions are in the passage.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<Figure>,
 }
 
 impl Chunk {
@@ -85,6 +88,7 @@ impl Chunk {
             section_kind: SectionKind::default(),
             continues: false,
             breaks_off: false,
+            figures: Vec::new(),
         }
     }
 
@@ -121,8 +125,13 @@ pub fn chunk(document: &Document, limit: usize, count: TokenCounter<'_>) -> Vec<
         let title_tokens = count(&title).min(limit / TITLE_SHARE);
         let room = limit.saturating_sub(title_tokens + MARKS).max(16);
         let kind = section_kind(&document.title, section);
+        let mut figures: Vec<&Figure> = section.figures.iter().collect();
         for (ordinal, packed) in pack::pack(&section.blocks, room, count).into_iter().enumerate() {
             let content = packed.text;
+            // A caption belongs to the first passage that has it; one that was cut in two belongs to none.
+            let (own, later): (Vec<_>, Vec<_>) =
+                figures.into_iter().partition(|figure| content.contains(&figure.caption));
+            figures = later;
             let tokens = packed.tokens.unwrap_or_else(|| count(&content)) + title_tokens + MARKS;
             chunks.push(Chunk {
                 id: id(document, section, ordinal, &content),
@@ -145,6 +154,7 @@ pub fn chunk(document: &Document, limit: usize, count: TokenCounter<'_>) -> Vec<
                 section_kind: kind,
                 continues: packed.continues,
                 breaks_off: packed.breaks_off,
+                figures: own.into_iter().cloned().collect(),
             });
         }
     }
@@ -276,6 +286,17 @@ mod tests {
         let chunks = chunk(&page, 100, &by_length);
         assert_eq!(chunks.iter().map(|chunk| chunk.content.len()).sum::<usize>(), 399);
         assert!(chunks.iter().all(|chunk| chunk.token_count <= 100), "{chunks:?}");
+    }
+
+    #[test]
+    fn a_figure_belongs_to_the_passage_with_its_caption() {
+        let page = page(|builder| {
+            builder.block(BlockKind::Text, &"word ".repeat(12));
+            builder.figure("The graph of nodes", "graph.png");
+            builder.block(BlockKind::Text, &format!("The graph of nodes\n{}", "more ".repeat(10)));
+        });
+        let figures: Vec<_> = chunk(&page, 20, &words).into_iter().map(|chunk| chunk.figures.len()).collect();
+        assert_eq!(figures, [0, 1]);
     }
 
     #[test]

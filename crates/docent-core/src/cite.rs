@@ -253,8 +253,10 @@ mod tests {
             locale: None,
             chunk_id: String::new(),
             quote: String::new(),
+            html: None,
             start: 0,
             end: 0,
+            figures: Vec::new(),
         }
     }
 

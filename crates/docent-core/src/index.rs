@@ -159,6 +159,11 @@ impl Filter {
         Self { book, module, version: version.into(), locale: locale.into() }
     }
 
+    /// Only chunks of this version and locale.
+    pub fn of_edition(edition: &Edition) -> Self {
+        Self::requested(None, None, edition.version.clone(), edition.locale.clone())
+    }
+
     /// Whether the filter names nothing. It then admits the default version and the default locale.
     pub fn is_default(&self) -> bool {
         *self == Self::default()

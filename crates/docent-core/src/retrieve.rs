@@ -45,7 +45,7 @@ use crate::terms::Analyzer;
 use crate::typeahead::{PageMatch, Typeahead};
 pub use close_reading::PASSAGES_JUDGED;
 use close_reading::SURE;
-use suggest::Suggested;
+use suggest::{Suggested, bare_url};
 
 /// How likely it is that the book covers a question.
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -364,6 +364,21 @@ impl Retriever {
     /// only what exists.
     pub async fn suggestions(&self, limit: usize, filter: &Filter) -> Result<Vec<String>, RetrieveError> {
         self.kept.suggested.up_to(limit, filter, self).await
+    }
+
+    /// At most `limit` questions that the page with this id or URL answers, generated from its headings; first from
+    /// those after `heading`. `None` if there is no such page.
+    pub async fn suggestions_near(
+        &self,
+        page: &str,
+        heading: Option<&str>,
+        limit: usize,
+    ) -> Result<Option<Vec<String>>, RetrieveError> {
+        let outline = self.outline().await?;
+        let url = bare_url(page);
+        let is_meant = |one: &&PageOutline| one.document_id == page || bare_url(&one.url) == url;
+        let Some(page) = outline.iter().find(is_meant) else { return Ok(None) };
+        Ok(Some(self.kept.suggested.near(page, heading, limit, self).await?))
     }
 
     /// At most `limit` pages for words that may be unfinished or misspelled, best first. Needs no embedder and no

@@ -50,6 +50,7 @@ pub fn chunk(page: &str, index: u32, content: &str) -> Chunk {
         section_kind: crate::section_kind::SectionKind::default(),
         continues: false,
         breaks_off: false,
+        figures: Vec::new(),
     }
 }
 

@@ -37,6 +37,11 @@ impl Output {
         self.builder.heading(level, text, anchor);
     }
 
+    /// Adds an image whose caption or description is in a block of the section.
+    pub(super) fn figure(&mut self, caption: &str, image: &str) {
+        self.builder.figure(caption, image);
+    }
+
     /// Adds a paragraph: as a block, or as a line of the list that contains it.
     pub(super) fn paragraph(&mut self, text: &str) {
         let text = text.trim();

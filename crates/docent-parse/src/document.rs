@@ -67,6 +67,26 @@ pub struct Section {
     pub hierarchy: Vec<String>,
     /// The text between this heading and the next.
     pub blocks: Vec<Block>,
+    /// The images in the text that have words of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<Figure>,
+}
+
+/// An image, and the words that the text has in its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Figure {
+    /// Its caption or description, exactly as it is in a block of the section.
+    pub caption: String,
+    /// Where the image is: as the page refers to it.
+    pub image: String,
+}
+
+impl Figure {
+    /// An image with this caption.
+    pub fn new(caption: impl Into<String>, image: impl Into<String>) -> Self {
+        Self { caption: caption.into(), image: image.into() }
+    }
 }
 
 /// A heading as it appears on the published page.
@@ -168,8 +188,22 @@ impl SectionBuilder {
         self.current = Section {
             heading: Some(Heading { level, text: text.to_owned(), anchor }),
             hierarchy: self.open.iter().map(|(_, text)| text.clone()).collect(),
-            blocks: Vec::new(),
+            ..Section::default()
         };
+    }
+
+    /// Adds an image whose caption or description is, or will be, in a block of the current section. Images without
+    /// words, and images that are part of the page itself, are ignored. If
+    /// the last image is added again, its caption replaces its description.
+    pub fn figure(&mut self, caption: &str, image: &str) {
+        let caption = caption.split_whitespace().collect::<Vec<_>>().join(" ");
+        if caption.is_empty() || image.is_empty() || image.starts_with("data:") {
+            return;
+        }
+        match self.current.figures.last_mut() {
+            Some(last) if last.image == image => last.caption = caption,
+            _ => self.current.figures.push(Figure { caption, image: image.to_owned() }),
+        }
     }
 
     /// Adds a block to the current section; blank text is ignored.
@@ -187,7 +221,9 @@ impl SectionBuilder {
     }
 
     fn close(&mut self) {
-        let section = std::mem::take(&mut self.current);
+        let mut section = std::mem::take(&mut self.current);
+        let blocks = &section.blocks;
+        section.figures.retain(|figure| blocks.iter().any(|block| block.text.contains(&figure.caption)));
         if section.heading.is_some() || !section.blocks.is_empty() {
             self.done.push(section);
         }
@@ -208,6 +244,16 @@ mod tests {
         builder.heading(2, "C", Some("c".into()));
         let paths: Vec<_> = builder.finish().into_iter().map(|s| s.hierarchy.join(" > ")).collect();
         assert_eq!(paths, ["", "", "A", "A > B", "C"]);
+    }
+
+    #[test]
+    fn a_figure_is_kept_if_the_section_has_its_words() {
+        let mut builder = SectionBuilder::default();
+        builder.figure("The  wheel", "wheel.png");
+        builder.figure("", "blank.png");
+        builder.figure("Not shown", "hidden.png");
+        builder.block(BlockKind::Text, "The wheel");
+        assert_eq!(builder.finish()[0].figures, [Figure::new("The wheel", "wheel.png")]);
     }
 
     #[test]

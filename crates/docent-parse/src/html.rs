@@ -289,6 +289,17 @@ mod tests {
     }
 
     #[test]
+    fn images_with_a_caption_or_alone_in_a_paragraph_are_figures() {
+        let parsed = parse_html(
+            "<main><p>Text.</p><p><img alt='The graph' src='g.png'></p><p>In <img alt='a text' src='t.png'> a line</p>\
+             <figure><img alt='A wheel' src='/w.png'><figcaption>The <b>big</b> wheel</figcaption></figure></main>",
+        );
+        let figures: Vec<_> = parsed.sections.iter().flat_map(|section| &section.figures).collect();
+        let shown: Vec<_> = figures.iter().map(|one| (one.caption.as_str(), one.image.as_str())).collect();
+        assert_eq!(shown, [("The graph", "g.png"), ("The big wheel", "/w.png")]);
+    }
+
+    #[test]
     fn inline_code_gets_enough_backticks_and_alt_text_is_used_only_in_image_paragraphs() {
         check(
             "<main><p><code>a`b</code> <kbd><kbd>Ctrl</kbd>+<kbd>C</kbd></kbd><code>x</code> <img alt=no></p>\

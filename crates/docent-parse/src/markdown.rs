@@ -112,7 +112,8 @@ pub(super) struct Walker {
     quotes: usize,
     code: Option<String>,
     table: Option<Table>,
-    image_depth: usize,
+    /// The open images: where their description begins in the text, and their address.
+    images: Vec<(usize, String)>,
     maths: Maths,
     /// The current block of raw HTML.
     html: Option<String>,
@@ -146,7 +147,7 @@ impl Walker {
             quotes: 0,
             code: None,
             table: None,
-            image_depth: 0,
+            images: Vec::new(),
             maths: Maths::default(),
             html: None,
             in_comment: false,
@@ -267,7 +268,7 @@ impl Walker {
                     table.rows.push(Vec::new());
                 }
             }
-            Tag::Image { .. } => self.image_depth += 1,
+            Tag::Image { dest_url, .. } => self.images.push((self.text.len(), dest_url.to_string())),
             Tag::FootnoteDefinition(_) | Tag::DefinitionListTitle => self.flush(),
             // A term precedes its definition.
             Tag::DefinitionListDefinition if !self.text.trim().is_empty() => {
@@ -283,6 +284,9 @@ impl Walker {
         if tag == TagEnd::HtmlBlock
             && let Some(html) = self.html.take()
         {
+            if let Some((caption, address)) = html_figure(&html) {
+                self.builder.figure(&caption, &address);
+            }
             // A line break in HTML is a space, except in preformatted text.
             let html = if html.contains("<pre") { html } else { html.replace('\n', " ") };
             self.html(html.trim());
@@ -324,8 +328,18 @@ impl Walker {
                     self.builder.block(BlockKind::Table, &rendered(&table.rows, 1));
                 }
             }
-            TagEnd::Image => self.image_depth -= 1,
+            TagEnd::Image => self.end_image(),
             _ => {}
+        }
+    }
+
+    /// An image is a figure whose words are its description. One in a heading only illustrates the heading.
+    fn end_image(&mut self) {
+        let Some((from, address)) = self.images.pop() else { return };
+        if self.heading.is_none()
+            && let Some(description) = self.text.get(from..)
+        {
+            self.builder.figure(description, &address);
         }
     }
 
@@ -464,6 +478,17 @@ fn character(name: &str) -> Option<char> {
         "trade" => '™',
         _ => return None,
     })
+}
+
+/// The caption and the address of the image in `<figure>…<figcaption>…`.
+fn html_figure(html: &str) -> Option<(String, String)> {
+    let (_, image) = html.split_once("<img")?;
+    let (_, address) = image.split_once('>')?.0.split_once("src=")?;
+    let quote = address.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let address = address[1..].split_once(quote)?.0;
+    let (_, caption) = html.split_once("<figcaption")?.1.split_once('>')?;
+    let caption = with_characters(&mdx::strip_tags(caption.split_once("</figcaption")?.0));
+    Some((caption, address.to_owned()))
 }
 
 /// The text of a heading, as displayed and used for its anchor: without backticks.

@@ -206,16 +206,14 @@ impl Kind {
         match name {
             "note" | "warning" | "tip" | "important" | "caution" | "danger" | "error" | "attention"
             | "hint" | "seealso" | "admonition" => Self::Note,
-            "code-block" | "code" | "sourcecode" | "code-cell" => Self::Code,
+            "code-block" | "code" | "sourcecode" | "code-cell" | "mermaid" => Self::Code,
             "math" => Self::Math,
             "tab-item" | "tab" | "dropdown" | "card" | "grid-item-card" | "topic" | "sidebar" | "margin"
             | "table" | "list-table" | "rubric" | "details" => Self::Titled,
             "tab-set" | "tabs" | "grid" | "div" | "figure" | "epigraph" | "glossary" | "only"
             | "container" | "aside" | "proof" | "exercise" | "solution" => Self::Silent,
             "toctree" | "tableofcontents" | "contents" | "image" | "raw" | "index" | "bibliography"
-            | "mermaid" | "graphviz" | "include" | "literalinclude" | "glue" | "video" | "iframe" => {
-                Self::Hidden
-            }
+            | "graphviz" | "include" | "literalinclude" | "glue" | "video" | "iframe" => Self::Hidden,
             "versionadded" => Self::Version("New in version"),
             "versionchanged" => Self::Version("Changed in version"),
             "deprecated" => Self::Version("Deprecated since version"),
@@ -262,6 +260,8 @@ fn directive(
             expand(&lines, &format!("{before}> "), references, depth + 1, out);
             out.push_str(&format!("{before}\n"));
         }
+        // The source of a diagram, since only a script can draw it.
+        Kind::Code if opened.name == "mermaid" => code_block(opened, "mermaid", options, body, before, out),
         Kind::Code => code_block(opened, &argument, options, body, before, out),
         Kind::Math => {
             let lines = [opened.argument].into_iter().chain(body.iter().copied());

@@ -16,6 +16,7 @@ mod mcp;
 mod report;
 mod plot;
 mod formula;
+mod highlight;
 mod output;
 mod logging;
 mod exit;

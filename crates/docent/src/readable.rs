@@ -3,11 +3,14 @@
 //! A book without a base URL has no URLs that a browser could open. The server shows its pages under `/read`
 //! (`http/read.rs`), and [`Readable`] makes the URLs of its passages point there.
 //!
+//! The same goes for the images that were copied (`docent_backends::figures`): they are below [`FIGURES`].
+//!
 //! Invariant: published pages keep their URLs, and an anchor stays the same.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use docent_backends::figures;
 use docent_core::chunk::Chunk;
 use docent_core::index::{
     Candidates, Description, Identity, Index, IndexError, IndexQuery, PageOutline, RowId,
@@ -17,6 +20,9 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 /// Characters that must be encoded in a path; slashes stay, because they separate folders.
 const IN_PATH: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?').add(b'`');
+
+/// Where the server has the copies of images. No page of a book begins with a dot.
+pub const FIGURES: &str = "/read/.figure/";
 
 /// An index whose unpublished pages get URLs below `base`.
 pub struct Readable {
@@ -32,7 +38,16 @@ impl Readable {
         Self { index, base }
     }
 
-    fn readable(&self, chunk: Arc<Chunk>) -> Arc<Chunk> {
+    fn readable(&self, mut chunk: Arc<Chunk>) -> Arc<Chunk> {
+        if chunk.figures.iter().any(|figure| figures::copy(figure).is_some()) {
+            let mut shown = Arc::unwrap_or_clone(chunk);
+            for figure in &mut shown.figures {
+                if let Some(name) = figures::copy(figure) {
+                    figure.image = format!("{}{FIGURES}{name}", self.base);
+                }
+            }
+            chunk = Arc::new(shown);
+        }
         if chunk.url.starts_with("http://") || chunk.url.starts_with("https://") {
             return chunk;
         }

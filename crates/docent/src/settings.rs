@@ -4,6 +4,7 @@
 //! are errors that name the setting and where it was set.
 
 mod answering;
+mod chat;
 mod embedding;
 mod index;
 mod serving;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::{Exit, Failure, nearest};
 pub use answering::{Agent, Generator, Sessions, SessionsKind};
+pub use chat::Chat;
 pub use embedding::{Embedder, EmbedderKind, Reader, ReaderKind, Reranker, RerankerKind};
 pub use index::{Index, IndexKind, Qdrant};
 pub use serving::{ADDRESS_HINT, LogFormat, Rights, Serve, period};
@@ -60,6 +62,8 @@ pub struct Settings {
     pub sessions: Sessions,
     /// The server.
     pub serve: Serve,
+    /// Looks and wording of the chat page.
+    pub chat: Chat,
     /// OpenAI, as set by `OPENAI_*` variables.
     pub openai: Service,
     /// Cohere, as set by `COHERE_*` variables.
@@ -178,6 +182,8 @@ impl Settings {
         settings.check()?;
         let folder = file.parent().unwrap_or(Path::new(""));
         settings.sources.iter_mut().for_each(|source| source.anchor(folder));
+        settings.chat.anchor(folder);
+        settings.chat.check()?;
         Ok(settings)
     }
 

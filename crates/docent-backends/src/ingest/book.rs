@@ -4,16 +4,18 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use docent_parse::document::{Document, Warning};
 
 use super::editions::Editions;
 use super::{IngestError, Plan};
+use crate::figures::Figures;
 use crate::index::contents::{Labels, SourceRecord};
 use crate::progress::Progress;
-use crate::source;
 use crate::source::edition::in_address;
 use crate::source::site::{self, SiteReport};
+use crate::source::{self, Reading};
 
 /// Bytes of text used to detect the book's language.
 const LANGUAGE_SAMPLE: usize = 40_000;
@@ -45,11 +47,12 @@ pub(super) async fn read_book(
 ) -> Result<Book, IngestError> {
     let mut book = Book::default();
     let mut released = Vec::new();
+    let reading = Reading { figures: Some(Arc::new(Figures::new(folder))), ..plan.reading.clone() };
     for source in &plan.sources {
         let is_site = site::is_address(&source.location);
         let mut read = match is_site {
             true => site::read(source, &plan.limits, folder, progress).await?,
-            false => source::read(source, &plan.reading)?,
+            false => source::read(source, &reading)?,
         };
         // An empty source would silently remove its book from the index.
         if read.documents.is_empty() {

@@ -53,6 +53,9 @@ pub fn page_record(book: &str, document: &Document, chunks: &[Chunk]) -> PageRec
         let hasher = hashers.entry(section_name(document, chunk)).or_default();
         hasher.update(chunk.embedded_text().as_bytes());
         hasher.update(chunk.url.as_bytes());
+        for figure in &chunk.figures {
+            hasher.update(figure.image.as_bytes());
+        }
     }
     PageRecord {
         id: document.id.clone(),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use docent_parse::document::{Document, Warning};
+use docent_parse::document::{Document, Figure, Warning};
 use docent_parse::front_matter::FrontMatter;
 use docent_parse::layout::{Base, Layout, Site, category_label, encode_path, without_number};
 use docent_parse::mdbook::{Chapter, parse_summary};
@@ -416,11 +416,22 @@ fn parse_file(root: &Path, project: &Path, page: &str, site: &Site, reading: &Re
         },
         _ => parse_page(page, &bytes, site, &mut |name| load(root, project, &path, name)),
     };
+    let document = document.map(|mut document| {
+        for section in &mut document.sections {
+            section.figures.retain_mut(|figure| is_shown(figure, root, project, &path, reading));
+        }
+        document
+    });
     FilePages { documents: document.into_iter().collect(), warnings, title: None }
 }
 
 /// Reads a file that a page includes. Only files of the same project are read.
 fn load(root: &Path, project: &Path, page: &Path, name: &str) -> Option<String> {
+    std::fs::read_to_string(file_of(root, project, page, name)?).ok()
+}
+
+/// The file that a page refers to, if it is in the same project.
+fn file_of(root: &Path, project: &Path, page: &Path, name: &str) -> Option<PathBuf> {
     let path = match name.strip_prefix("@site/") {
         Some(inside) => {
             let site = docusaurus_editions::project_of(root);
@@ -430,11 +441,33 @@ fn load(root: &Path, project: &Path, page: &Path, name: &str) -> Option<String> 
         None if name.starts_with('/') => root.join(name.trim_start_matches('/')),
         None => page.parent()?.join(name),
     };
-    let path = path.canonicalize().ok()?;
-    if !path.starts_with(project) {
-        return None;
+    path.canonicalize().ok().filter(|path| path.starts_with(project))
+}
+
+/// Replaces the address of an image by that of its copy. Returns whether it can be shown.
+fn is_shown(figure: &mut Figure, root: &Path, project: &Path, page: &Path, reading: &Reading) -> bool {
+    if figure.image.starts_with("https://") || figure.image.starts_with("http://") {
+        return true;
     }
-    std::fs::read_to_string(path).ok()
+    let Some(figures) = &reading.figures else { return false };
+    let name = figure.image.split(['?', '#']).next().unwrap_or_default();
+    let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
+    // Site generators publish what is in these folders at the root of the site.
+    let published = name.strip_prefix('/').map(|name| {
+        let folders =
+            ["static", "public"].iter().flat_map(|folder| [root.join(folder), project.join(folder)]);
+        folders.map(|folder| folder.join(name)).collect::<Vec<_>>()
+    });
+    let published = published.unwrap_or_default().into_iter().filter_map(|path| path.canonicalize().ok());
+    let file = file_of(root, project, page, &name)
+        .into_iter()
+        .chain(published.filter(|path| path.starts_with(project)))
+        .find(|path| path.is_file());
+    match file.and_then(|file| figures.keep(&file)) {
+        Some(copy) => figure.image = copy,
+        None => return false,
+    }
+    true
 }
 
 #[cfg(test)]

@@ -15,11 +15,13 @@ pub mod site;
 mod toctree;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use docent_parse::document::{Document, Warning};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use crate::figures::Figures;
 use crate::index::contents::SourceRecord;
 use pdf::PdfParser;
 
@@ -30,6 +32,8 @@ pub struct Reading {
     pub stop: CancellationToken,
     /// The parser for PDFs.
     pub pdf: PdfParser,
+    /// Copies the images of the pages; without it, images of files on this machine are left out.
+    pub figures: Option<Arc<Figures>>,
 }
 
 /// What was read from a source.

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::{Listener, NO_INFORMATION, Settings, Transcript, TurnEvent, Verify};
-use crate::answer::{Citation, Sentence, Verdict};
+use crate::answer::{Citation, CitedFigure, Sentence, Verdict};
 use crate::cite::{deep_link, label};
 use crate::extract::Extract;
 use crate::retrieve::{Hit, Retrieved, Retriever, Unmentioned};
@@ -220,6 +220,7 @@ impl<'a> Writer<'a> {
             if citation.chunk_id == chunk_id && !(citation.start <= span.start && span.end <= citation.end) {
                 (citation.start, citation.end) = (citation.start.min(span.start), citation.end.max(span.end));
                 citation.quote = chunk.content[citation.start..citation.end].to_owned();
+                citation.figures = CitedFigure::beside(chunk, &(citation.start..citation.end));
             }
             return citation.id;
         }
@@ -251,8 +252,10 @@ impl<'a> Writer<'a> {
             locale: chunk.edition.locale.clone(),
             chunk_id,
             quote: quote.to_owned(),
+            html: None,
             start: span.start,
             end: span.end,
+            figures: CitedFigure::beside(chunk, &span),
         });
         id
     }

@@ -1,7 +1,8 @@
-//! Suggest questions to start with, generated from the headings of the book.
+//! Suggest questions to start with, or to go on with after an answer, generated from the headings of the book.
 //!
 //! Invariant: the book covers every suggested question. Each candidate is searched at most once per
-//! generation, however many users ask for suggestions.
+//! generation, however many users ask for suggestions; those of the pages that were used least recently may be
+//! searched again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -9,6 +10,7 @@ use std::sync::{Arc, PoisonError};
 use futures_util::lock::Mutex;
 
 use super::{Confidence, RetrieveError, Retriever};
+use crate::cache::Cache;
 use crate::index::{Filter, PageOutline};
 use crate::query::Question;
 
@@ -18,10 +20,27 @@ const TRIED: usize = 4;
 /// Maximum length of a heading that is suggested unchanged, in characters.
 const LONGEST_HEADING: usize = 80;
 
+/// Maximum number of questions about a page.
+const MOST_ABOUT_PAGE: usize = 4;
+
+/// Number of pages whose questions are kept.
+const MOST_PAGES: usize = 512;
+
+/// A hit on the page among the best `NEAR_TOP` means that the page answers the question.
+const NEAR_TOP: usize = 3;
+
 /// The suggestions of one generation, computed as needed for each part of the book.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Suggested {
     parts: std::sync::Mutex<HashMap<Filter, Arc<Mutex<Progress>>>>,
+    /// By page: whether it answers the questions tried so far.
+    near: Cache<String, Arc<Mutex<HashMap<String, bool>>>>,
+}
+
+impl Default for Suggested {
+    fn default() -> Self {
+        Self { parts: std::sync::Mutex::default(), near: Cache::new(MOST_PAGES) }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -54,10 +73,7 @@ impl Suggested {
                 if progress.found.len() == limit {
                     break;
                 }
-                let covered = match Question::new(&candidate, 1, 0.0, filter.clone()) {
-                    Ok(question) => book.search(&question).await?.confidence == Confidence::High,
-                    Err(_) => false,
-                };
+                let covered = is_covered(&candidate, filter, None, book).await?;
                 progress.tried += 1;
                 if covered {
                     progress.found.push(candidate);
@@ -70,6 +86,65 @@ impl Suggested {
         }
         Ok(progress.found.iter().take(limit).cloned().collect())
     }
+
+    /// At most `limit` questions that `page` answers: from the headings after `heading`, then from those before it.
+    pub(super) async fn near(
+        &self,
+        page: &PageOutline,
+        heading: Option<&str>,
+        limit: usize,
+        book: &Retriever,
+    ) -> Result<Vec<String>, RetrieveError> {
+        // The page may be of a version that is not the default.
+        let filter = Filter::of_edition(&page.edition);
+        let tried = self.near.get_or_put(page.document_id.clone(), Arc::default);
+        let mut tried = tried.lock().await;
+        let mut found = Vec::new();
+        for candidate in candidates_on(page, heading).into_iter().take(MOST_ABOUT_PAGE * TRIED) {
+            if found.len() == limit.min(MOST_ABOUT_PAGE) {
+                break;
+            }
+            let covered = match tried.get(&candidate) {
+                Some(covered) => *covered,
+                None => is_covered(&candidate, &filter, Some(&page.document_id), book).await?,
+            };
+            tried.insert(candidate.clone(), covered);
+            if covered {
+                found.push(candidate);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether the book covers a question, on this page if one is given.
+async fn is_covered(
+    candidate: &str,
+    filter: &Filter,
+    page: Option<&str>,
+    book: &Retriever,
+) -> Result<bool, RetrieveError> {
+    let Ok(question) = Question::new(candidate, NEAR_TOP, 0.0, filter.clone()) else { return Ok(false) };
+    let found = book.search(&question).await?;
+    let is_on = |page: &str| found.hits.iter().any(|hit| hit.chunk.document_id == page);
+    Ok(found.confidence == Confidence::High && page.is_none_or(is_on))
+}
+
+/// Questions from the headings of a page, starting after `heading`.
+fn candidates_on(page: &PageOutline, heading: Option<&str>) -> Vec<String> {
+    let headings: Vec<&str> = page.sections.iter().filter_map(|one| one.heading.as_deref()).collect();
+    let here = heading.and_then(|heading| headings.iter().position(|one| *one == heading));
+    let (before, after) = headings.split_at(here.map_or(0, |here| here + 1));
+    let mut questions = Vec::new();
+    for heading in after.iter().chain(before).filter(|one| Some(**one) != heading && **one != page.title) {
+        if heading.chars().count() <= LONGEST_HEADING
+            && let Some(question) = about(heading)
+            && !questions.contains(&question)
+        {
+            questions.push(question);
+        }
+    }
+    questions
 }
 
 /// At most `most` candidates: headings that are questions, then one question per page, alternating between
@@ -79,7 +154,7 @@ fn candidates<'a>(outline: impl Iterator<Item = &'a PageOutline> + Clone, most: 
         outline.clone().flat_map(|page| &page.sections).filter_map(|section| section.heading.as_ref());
     let asked = headings
         .filter(|heading| heading.ends_with('?') && heading.chars().count() <= LONGEST_HEADING)
-        .cloned();
+        .filter_map(|heading| about(heading));
     let mut questions: Vec<String> = asked.take(2).collect();
     let mut modules: Vec<(&str, Vec<&PageOutline>)> = Vec::new();
     for page in outline {
@@ -105,22 +180,124 @@ fn candidates<'a>(outline: impl Iterator<Item = &'a PageOutline> + Clone, most: 
     questions
 }
 
-/// A question about a page; none if its title does not name a subject.
+/// Headings that begin with these words name no subject.
+const NO_SUBJECT: [&str; 24] = [
+    "introduction",
+    "overview",
+    "index",
+    "preface",
+    "summary",
+    "contents",
+    "glossary",
+    "conclusion",
+    "exercises",
+    "exercise",
+    "quiz",
+    "questions",
+    "references",
+    "resources",
+    "further",
+    "see",
+    "next",
+    "recap",
+    "prerequisites",
+    "changelog",
+    "example",
+    "examples",
+    "notes",
+    "appendix",
+];
+
+/// A heading with one of these words needs the sections around it.
+const POINTS_BACK: [&str; 9] = ["it", "its", "this", "that", "these", "those", "one", "them", "they"];
+
+/// Headings that begin with these words tell what to do.
+const IMPERATIVES: [&str; 47] = [
+    "add",
+    "attach",
+    "avoid",
+    "build",
+    "change",
+    "check",
+    "choose",
+    "compare",
+    "configure",
+    "connect",
+    "convert",
+    "create",
+    "customize",
+    "debug",
+    "define",
+    "delete",
+    "deploy",
+    "disable",
+    "enable",
+    "find",
+    "generate",
+    "handle",
+    "import",
+    "inspect",
+    "install",
+    "launch",
+    "load",
+    "make",
+    "migrate",
+    "open",
+    "prepare",
+    "publish",
+    "read",
+    "remove",
+    "replace",
+    "run",
+    "select",
+    "send",
+    "set",
+    "start",
+    "stop",
+    "understand",
+    "update",
+    "upgrade",
+    "use",
+    "verify",
+    "write",
+];
+
+/// A question about a page or a section; none if its title does not name a subject.
 fn about(title: &str) -> Option<String> {
     let title = title.trim().trim_end_matches(['.', ':', '!']);
     let words: Vec<&str> = title.split_whitespace().collect();
-    let first = words.first()?.to_lowercase();
-    let no_subject = ["introduction", "overview", "index", "preface", "summary", "contents", "glossary"];
+    let first = words.first()?.trim_end_matches(',').to_lowercase();
     match title {
-        _ if title.ends_with('?') => Some(title.to_owned()),
-        _ if no_subject.contains(&first.as_str()) || words.len() > 8 => None,
+        // Without the sections around it, nobody knows what "it" is.
+        _ if words
+            .iter()
+            .any(|word| POINTS_BACK.contains(&word.trim_matches('?').to_lowercase().as_str())) =>
+        {
+            None
+        }
+        _ if title.ends_with('?') => (words.len() > 1).then(|| title.to_owned()),
+        _ if NO_SUBJECT.contains(&first.as_str()) || words.len() > 8 => None,
+        _ if IMPERATIVES.contains(&first.as_str()) && words.len() > 1 => {
+            Some(format!("How do I {}?", lowered(title)))
+        }
         _ if first.ends_with("ing") && words.len() > 1 && !title.ends_with('s') => {
             Some(format!("How does {} work?", lowered(title)))
         }
         _ if ["how", "why", "what", "when", "where"].contains(&first.as_str()) => Some(format!("{title}?")),
         _ if words.len() == 1 && is_plural(&first) => Some(format!("What are {}?", lowered(title))),
+        _ if ["a", "an", "the"].contains(&first.as_str()) => {
+            Some(format!("What does the book say about {first}{}?", &title[first.len()..]))
+        }
         _ => Some(format!("What does the book say about {title}?")),
     }
+}
+
+/// A URL without what does not name the page: scheme, query, anchor and the usual endings.
+pub(super) fn bare_url(url: &str) -> &str {
+    let url = url.split(['#', '?']).next().unwrap_or_default();
+    let url = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let url = url.strip_suffix("index.html").unwrap_or(url);
+    url.strip_suffix(".html").unwrap_or(url).trim_end_matches('/')
 }
 
 /// Whether a word is the plural of a common noun. File names and names such as "Docusaurus" are not.
@@ -155,15 +332,54 @@ mod tests {
             ("Nodes", Some("What are nodes?")),
             ("Installing ROS 2", Some("How does installing ROS 2 work?")),
             ("Why simulate?", Some("Why simulate?")),
+            ("Problems?", None),
             ("How to walk", Some("How to walk?")),
             ("Isaac Sim", Some("What does the book say about Isaac Sim?")),
             ("docusaurus.config.js", Some("What does the book say about docusaurus.config.js?")),
             ("Docusaurus", Some("What does the book say about Docusaurus?")),
             ("Glass", Some("What does the book say about Glass?")),
             ("Introduction", None),
+            ("Next steps", None),
+            ("Which one should I use?", None),
+            ("Install Docker", Some("How do I install Docker?")),
+            ("Run, rename and remap", Some("How do I run, rename and remap?")),
+            ("A minimal node in Python", Some("What does the book say about a minimal node in Python?")),
+            ("Set", Some("What does the book say about Set?")),
         ] {
             assert_eq!(about(title).as_deref(), question);
         }
+    }
+
+    #[test]
+    fn spellings_of_a_url_name_the_same_page() {
+        for url in [
+            "http://x.org/a/b",
+            "https://x.org/a/b/?q=1#c",
+            "https://x.org/a/b.html",
+            "https://x.org/a/b/index.html",
+        ] {
+            assert_eq!(bare_url(url), "x.org/a/b");
+        }
+        assert_ne!(bare_url("https://x.org/a/b"), bare_url("https://x.org/a/c"));
+    }
+
+    #[test]
+    fn questions_about_a_page_begin_after_the_heading() {
+        let mut chunks: Vec<Chunk> = ["Nodes", "Create a node", "Why graphs?", "Summary", "Executors"]
+            .iter()
+            .enumerate()
+            .map(|(at, heading)| Chunk {
+                heading: Some((*heading).to_owned()),
+                ..chunk("nodes", at as u32, "Words.")
+            })
+            .collect();
+        chunks.iter_mut().for_each(|chunk| chunk.page_title = "Nodes".to_owned());
+        let page = &PageOutline::of(&chunks)[0];
+        assert_eq!(
+            candidates_on(page, Some("Why graphs?")),
+            ["What are executors?", "How do I create a node?"]
+        );
+        assert_eq!(candidates_on(page, None).len(), 3);
     }
 
     #[tokio::test]

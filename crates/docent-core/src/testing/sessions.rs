@@ -50,8 +50,10 @@ pub fn turn(query: &str) -> Turn {
         locale: None,
         chunk_id: source.chunk_id.clone(),
         quote: content.to_owned(),
+        html: None,
         start: 0,
         end: content.len(),
+        figures: Vec::new(),
     };
     let tool_call = ToolRecord {
         tool_name: "search_book".to_owned(),

@@ -232,9 +232,15 @@ impl Parser<'_> {
                 if !shown.contains('=') {
                     let words = self.words(shown);
                     self.output.paragraph(&words);
+                    self.output.figure(&words, rest.split('[').next().unwrap_or_default());
                 }
             }
-            "image" | "video" | "audio" => self.caption(style),
+            "image" => {
+                self.caption(style);
+                let words = self.words(&style.title);
+                self.output.figure(&words, rest.split('[').next().unwrap_or_default());
+            }
+            "video" | "audio" => self.caption(style),
             "toc" => {}
             _ => self.warn(format!("unknown block macro: {name}")),
         }

@@ -55,6 +55,11 @@ impl Line {
         }
     }
 
+    /// Whether nothing has been written yet.
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.is_empty()
+    }
+
     /// Remembers the alt text of an image.
     pub(super) fn image(&mut self, description: &str) {
         if self.image.is_empty() {

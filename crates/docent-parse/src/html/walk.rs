@@ -55,6 +55,10 @@ impl Walker {
         if element::is_tab_list(element) {
             return self.tab_names(element);
         }
+        if element.value().name() == "img" && self.line.is_blank() {
+            // An image alone in a paragraph shows its description.
+            self.image(element, element.attr("alt").unwrap_or_default());
+        }
         if line::leaf(element, &mut self.line)
             || (self.admonitions > 0 && element::is_admonition_title(element))
         {
@@ -80,6 +84,7 @@ impl Walker {
                 self.admonition(element, &admonition::title(element), depth);
             }
             _ if element::is_tab_panel(element) => self.tab_panel(element, depth),
+            "figure" => self.figure(element, depth),
             "span" if is_footnote_label(element) => self.footnote_label(element),
             _ if element::is_block(element) => {
                 self.end_paragraph();
@@ -107,6 +112,21 @@ impl Walker {
             self.title = Some(text.clone());
         }
         self.builder.heading(level, &text, element::anchor(element));
+    }
+
+    /// An image, code or something else with a caption.
+    fn figure(&mut self, element: ElementRef<'_>, depth: usize) {
+        self.end_paragraph();
+        self.children(element, depth);
+        self.end_paragraph();
+        let within = |name: &str| element.descendent_elements().find(|one| one.value().name() == name);
+        if let (Some(image), Some(caption)) = (within("img"), within("figcaption")) {
+            self.image(image, &line::one_line(caption));
+        }
+    }
+
+    fn image(&mut self, image: ElementRef<'_>, caption: &str) {
+        self.builder.figure(caption, image.attr("src").unwrap_or_default().trim());
     }
 
     /// Adds a separate block, even inside a list.

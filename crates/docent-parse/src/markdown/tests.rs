@@ -192,3 +192,21 @@ fn the_kind_of_a_quoted_note_is_its_label() {
         "[Admonition] Warning:\n[Admonition] Stand back.\n[Text] After.\n[Admonition] Said.\n",
     );
 }
+
+fn figures(source: &str, flavor: Flavor) -> Vec<(String, String)> {
+    let (_, parsed) = parse_markdown(source, flavor, &mut |_| None);
+    let figures = parsed.sections.into_iter().flat_map(|section| section.figures);
+    figures.map(|figure| (figure.caption, figure.image)).collect()
+}
+
+#[test]
+fn images_with_words_are_figures() {
+    let source = "# ![Logo](logo.png) Title\n\n![The graph\nof nodes](./graph.png)\n\nSee ![a `pump`](/pump.svg \"T\").\n\n\
+                  ![](blank.png) ![x](data:image/png;base64,AAAA)\n";
+    let expected = [("The graph of nodes", "./graph.png"), ("a `pump`", "/pump.svg")];
+    let expected = expected.map(|(caption, image)| (caption.to_owned(), image.to_owned()));
+    assert_eq!(figures(source, Flavor::Plain), expected);
+    assert_eq!(figures(source, Flavor::Docusaurus), expected);
+    let html = "<figure>\n  <img src='a/wheel.png' alt='A wheel'>\n  <figcaption>The &lt;big&gt; wheel</figcaption>\n</figure>\n";
+    assert_eq!(figures(html, Flavor::Plain), [("The <big> wheel".to_owned(), "a/wheel.png".to_owned())]);
+}

@@ -60,7 +60,7 @@ impl<'a> Directive<'a> {
 }
 
 /// Directives that show no text on the page.
-const SHOWS_NOTHING: [&str; 34] = [
+const SHOWS_NOTHING: [&str; 33] = [
     "toctree",
     "raw",
     "image",
@@ -79,7 +79,6 @@ const SHOWS_NOTHING: [&str; 34] = [
     "py:currentmodule",
     "graphviz",
     "digraph",
-    "mermaid",
     "uml",
     "plantuml",
     "todo",
@@ -168,7 +167,9 @@ impl Parser<'_> {
             }
             "list-table" => self.list_table(directive, place),
             "csv-table" => self.csv_table(directive, place),
-            "figure" => self.blocks(&directive.content, place.inside()),
+            "figure" => self.figure(directive, place),
+            // The source of a diagram, since only a script can draw it.
+            "mermaid" => self.code("mermaid", directive),
             "only" | "ifconfig" => self.blocks(&directive.content, place.through()),
             "container" | "tabs" | "tab-set" | "compound" | "hlist" | "grid" | "rst-class" | "cssclass"
             | "glossary" | "autosummary" | "tab-set-code" => self.blocks(&directive.content, place.inside()),
@@ -202,6 +203,19 @@ impl Parser<'_> {
                 self.blocks(&directive.content, place.inside());
             }
         }
+    }
+
+    /// An image with its caption, which is the first paragraph of the content; without one, its description.
+    fn figure(&mut self, directive: &Directive<'_>, place: Place) {
+        let described = self.words(directive.option("alt").unwrap_or_default());
+        let lines = &directive.content;
+        let first = lines.iter().position(|line| !line.is_empty()).unwrap_or(lines.len());
+        let caption = self.words(&block::joined(&lines[first..block::paragraph_end(lines, first)]));
+        if caption.is_empty() {
+            self.output.paragraph(&described);
+        }
+        self.blocks(&directive.content, place.inside());
+        self.output.figure(if caption.is_empty() { &described } else { &caption }, directive.argument.trim());
     }
 
     /// Adds a line that labels what follows, such as `Linux:`.

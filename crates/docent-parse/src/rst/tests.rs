@@ -280,3 +280,20 @@ fn tabs_may_start_directly_below_their_directive() {
         "[Text] Try:\n[Code] ```rst\n.. note::\n   x\n```\n",
     );
 }
+
+#[test]
+fn figures_have_the_words_of_their_caption() {
+    let source = ".. figure:: img/wheel.png\n   :alt: A wheel\n\n   The *big* wheel\n   turns.\n\n   It is old.\n\n\
+                  .. figure:: pond.png\n   :alt: The pond\n\n.. image:: plain.png\n";
+    let parsed = parse_rst(source, References::default(), &mut |_| None);
+    let figures: Vec<_> = parsed.sections.iter().flat_map(|section| &section.figures).collect();
+    let shown: Vec<_> = figures.iter().map(|one| (one.caption.as_str(), one.image.as_str())).collect();
+    assert_eq!(shown, [("The big wheel turns.", "img/wheel.png"), ("The pond", "pond.png")]);
+}
+
+#[test]
+fn a_mermaid_diagram_is_code() {
+    let source = ".. mermaid::\n   :caption: The states\n\n   graph TD\n     A --> B\n";
+    let parsed = parse_rst(source, References::default(), &mut |_| None);
+    assert_eq!(crate::shown(&parsed), "[Text] The states:\n[Code] ```mermaid\ngraph TD\n  A --> B\n```\n");
+}

@@ -177,9 +177,12 @@ impl Told {
             Heard::Event(TurnEvent::Sources(sources)) => {
                 wire("sources", &Wire::Sources { sources: &sources })
             }
-            Heard::Event(TurnEvent::Sentence(mut sentence, citations)) => {
+            Heard::Event(TurnEvent::Sentence(mut sentence, mut citations)) => {
                 let delta = self.transcript.add(&sentence, &citations, &self.settings);
-                sentence.html = self.with_html.then(|| html::piece(&sentence.text));
+                if self.with_html {
+                    sentence.html = Some(html::piece(&sentence.text));
+                    citations.iter_mut().for_each(html::add_quote);
+                }
                 wire(
                     "sentence",
                     &Wire::Sentence { sentence: &sentence, citations: &citations, delta: &delta },

@@ -43,8 +43,13 @@ fn prepare(name: &str) -> Option<Asset> {
         "js" => ("text/javascript; charset=utf-8", without_comments(source)),
         _ => return None,
     };
-    let tag = format!("\"{:x}\"", xxhash_rust::xxh3::xxh3_64(content.as_bytes()));
+    let tag = tag(&content);
     Some(Asset { kind, content, tag })
+}
+
+/// The `ETag` of a text.
+pub fn tag(content: &str) -> String {
+    format!("\"{:x}\"", xxhash_rust::xxh3::xxh3_64(content.as_bytes()))
 }
 
 fn source(name: &str) -> Option<&'static str> {

@@ -193,11 +193,17 @@ pub struct Suggesting {
     version: Option<String>,
     /// Locale of the book, or `all`; by default that of the site. See `locales` of `GET /api/v1/modules`.
     locale: Option<String>,
+    /// Only questions that this page answers, at most 4: its `document_id` or its URL. If there is no such page,
+    /// questions about the whole book.
+    page: Option<String>,
+    /// With `page`: a heading of the page. Questions about the sections after it come first, and none is about itself.
+    heading: Option<String>,
 }
 
 /// Suggest questions
 ///
-/// Made from headings of the book. The book covers every suggested question.
+/// Made from headings of the book. The book covers every suggested question. With `page`, the questions are about one
+/// page: suggestions for a reader of that page, or follow-up questions after an answer from it.
 #[utoipa::path(get, path = "/api/v1/suggestions", tag = "book", params(Suggesting),
     responses(
         (status = 200, body = Suggestions, description = "Questions that the book covers"),
@@ -211,14 +217,22 @@ pub async fn suggestions(
     _: Lookup,
     suggesting: Result<Query<Suggesting>, QueryRejection>,
 ) -> Result<Json<Suggestions>, ApiError> {
-    let Query(Suggesting { limit, book, module, version, locale }) = suggesting?;
+    let Suggesting { limit, book, module, version, locale, page, heading } = suggesting?.0;
     let limit = limit.unwrap_or(4);
     if !(1..=20).contains(&limit) {
         return Err(ApiError::new(Code::Validation, format!("limit must be between 1 and 20, got {limit}")));
     }
     let filter = Filter::requested(book, module, version, locale);
     let snapshot = server.book().await?;
-    snapshot.retriever.check(&filter).await?.map_err(AskError::from)?;
-    let questions = snapshot.retriever.suggestions(limit, &filter).await?;
+    let retriever = &snapshot.retriever;
+    retriever.check(&filter).await?.map_err(AskError::from)?;
+    let near = match page {
+        Some(page) => retriever.suggestions_near(&page, heading.as_deref(), limit).await?,
+        None => None,
+    };
+    let questions = match near {
+        Some(questions) => questions,
+        None => retriever.suggestions(limit, &filter).await?,
+    };
     Ok(Json(Suggestions { questions }))
 }

@@ -19,6 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::access::Lookup;
 use super::error::{ApiError, Code, ErrorBody};
+use super::figure::with_figures;
 use super::{Server, html};
 use crate::plot::escape;
 
@@ -79,13 +80,26 @@ fn missing(id: &str) -> ApiError {
 /// Renders the passages of a page in order.
 fn render(chunks: &[Arc<Chunk>]) -> Rendering {
     let (mut body, mut sections, mut section) = (String::new(), Vec::new(), None);
+    let (mut page, mut path) = ("", None);
     for chunk in chunks {
         if section != Some(chunk.section) {
             section = Some(chunk.section);
             let anchor = chunk.url.split_once('#').map(|(_, anchor)| anchor).unwrap_or_default();
-            let id = escape(anchor);
+            let mut id = escape(anchor);
             let level = chunk.heading_hierarchy.len().clamp(1, 5) + 1;
+            // In a PDF, anchors are pages. A section that goes on there has its heading on the page before.
+            let number = anchor.strip_prefix("page=").unwrap_or_default();
+            let goes_on = !page.is_empty() && page != number && path == Some(&chunk.heading_hierarchy);
+            if number != page {
+                page = number;
+                let _ = writeln!(body, "<p class=\"pdf-page\" id=\"{id}\">Page {}</p>", escape(number));
+            }
+            if !number.is_empty() {
+                id = format!("section-{}", chunk.section);
+            }
+            path = Some(&chunk.heading_hierarchy);
             match &chunk.heading {
+                _ if goes_on => {}
                 Some(heading) => {
                     let _ = writeln!(body, "<h{level} id=\"{id}\">{}</h{level}>", escape(heading));
                     sections.push(PageSection { heading: heading.clone(), level, anchor: anchor.to_owned() });
@@ -95,7 +109,12 @@ fn render(chunks: &[Arc<Chunk>]) -> Rendering {
                 }
             }
         }
-        let _ = writeln!(body, "<div data-chunk=\"{}\">{}</div>", chunk.id, html::document(&chunk.content));
+        let _ = writeln!(
+            body,
+            "<div data-chunk=\"{}\">{}</div>",
+            chunk.id,
+            with_figures(html::document(&chunk.content), &chunk.figures)
+        );
     }
     let title = chunks.first().map(|chunk| chunk.title().to_owned()).unwrap_or_default();
     let module = chunks.first().map(|chunk| chunk.module_name.clone()).unwrap_or_default();

@@ -6,11 +6,12 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use ammonia::Builder;
-use docent_core::answer::AgentResponse;
+use docent_core::answer::{AgentResponse, Citation};
 use docent_parse::maths::Maths;
-use pulldown_cmark::{Event, Options, Parser, Tag, html};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, html};
 
-use crate::formula;
+use crate::plot::escape;
+use crate::{formula, highlight};
 
 /// The elements and attributes of formulas.
 const MATHS: [&str; 22] = [
@@ -57,6 +58,7 @@ static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
         // An image would trigger a request to another server.
         .rm_tags(["img"])
         .add_tag_attributes("code", ["class"])
+        .add_tag_attributes("pre", ["data-title"])
         .add_tags(MATHS);
     for (tag, attributes) in MATHS_ATTRIBUTES {
         cleaner.add_tag_attributes(tag, attributes);
@@ -80,26 +82,77 @@ pub fn document(markdown: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
     let mut maths = Maths::default();
     let markdown = maths.hidden(markdown);
+    let mut code: Option<Code> = None;
     // HTML in an answer is text of the book, so it is shown, not interpreted.
-    let events = Parser::new_ext(&markdown, options).map(|event| match event {
-        Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
-        Event::Code(text) => Event::Code(maths.shown(&text).into()),
-        // In attributes, a formula is its source.
-        Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
-            let (dest_url, title) = (maths.shown(&dest_url).into(), maths.shown(&title).into());
-            Event::Start(Tag::Link { link_type, dest_url, title, id })
-        }
-        other => other,
+    let events = Parser::new_ext(&markdown, options).filter_map(|event| {
+        Some(match event {
+            Event::Start(Tag::CodeBlock(kind)) => {
+                code = Some(Code::new(&kind));
+                return None;
+            }
+            Event::Text(text) if let Some(code) = &mut code => {
+                code.text.push_str(&text);
+                return None;
+            }
+            Event::End(TagEnd::CodeBlock) => Event::Html(code.take()?.html().into()),
+            Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
+            Event::Code(text) => Event::Code(maths.shown(&text).into()),
+            // In attributes, a formula is its source.
+            Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+                let (dest_url, title) = (maths.shown(&dest_url).into(), maths.shown(&title).into());
+                Event::Start(Tag::Link { link_type, dest_url, title, id })
+            }
+            other => other,
+        })
     });
     html::push_html(&mut raw, events);
     CLEANER.clean(maths.replaced(raw.trim(), formula::html).trim()).to_string()
 }
 
-/// Adds the HTML of every sentence.
+/// A code block: its language, its title and its text.
+struct Code {
+    language: String,
+    title: Option<String>,
+    text: String,
+}
+
+impl Code {
+    fn new(kind: &CodeBlockKind<'_>) -> Self {
+        let info = match kind {
+            CodeBlockKind::Fenced(info) => info.as_ref(),
+            CodeBlockKind::Indented => "",
+        };
+        let language = info.split([' ', ',', '{']).next().unwrap_or_default().to_owned();
+        let title = info.split_once("title=\"").and_then(|(_, rest)| rest.split_once('"'));
+        let title = title.map(|(title, _)| title.to_owned()).filter(|title| !title.trim().is_empty());
+        // Only a script could draw it.
+        let title = title.or_else(|| (language == "mermaid").then(|| "Diagram (Mermaid)".to_owned()));
+        Self { language, title, text: String::new() }
+    }
+
+    /// The title is an attribute, so that it is not part of the text that is copied and quoted.
+    fn html(&self) -> String {
+        let title = self.title.as_ref().map(|title| format!(" data-title=\"{}\"", escape(title)));
+        let language = match self.language.as_str() {
+            "" => String::new(),
+            language => format!(" class=\"language-{}\"", escape(language)),
+        };
+        let text = highlight::html(&self.text, &self.language);
+        format!("<pre{}><code{language}>{text}</code></pre>\n", title.unwrap_or_default())
+    }
+}
+
+/// Adds the HTML of every sentence and every quote.
 pub fn add(response: &mut AgentResponse) {
+    response.citations.iter_mut().for_each(add_quote);
     for sentence in &mut response.sentences {
         sentence.html = Some(piece(&sentence.text));
     }
+}
+
+/// Adds the HTML of a quote.
+pub fn add_quote(citation: &mut Citation) {
+    citation.html = Some(piece(&citation.quote));
 }
 
 #[cfg(test)]
@@ -112,8 +165,21 @@ mod tests {
         assert_eq!(piece("- a\n- b"), "<ul>\n<li>a</li>\n<li>b</li>\n</ul>");
         assert_eq!(
             piece("```python\nx < 1\n```"),
-            "<pre><code class=\"language-python\">x &lt; 1\n</code></pre>"
+            "<pre><code class=\"language-python\">x &lt; <span class=\"code-number\">1</span>\n</code></pre>"
         );
+    }
+
+    #[test]
+    fn code_has_its_title_and_a_diagram_is_code() {
+        assert_eq!(
+            piece("```toml title=\"docent.toml\"\nk = \"v\"\n```"),
+            "<pre data-title=\"docent.toml\"><code class=\"language-toml\">k = <span class=\"code-text\">\"v\"</span>\n</code></pre>"
+        );
+        assert_eq!(
+            piece("```mermaid\nA --> B\n```"),
+            "<pre data-title=\"Diagram (Mermaid)\"><code class=\"language-mermaid\">A --&gt; B\n</code></pre>"
+        );
+        assert_eq!(piece("    a < b"), "<pre><code>a &lt; b</code></pre>");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod assets;
 mod book;
 mod book_page;
 mod error;
+mod figure;
 mod access;
 mod token_budget;
 mod turn_guard;
@@ -14,6 +15,7 @@ mod health;
 mod hosts;
 mod html;
 mod log_writer;
+mod look;
 mod limits;
 mod listen;
 mod network;
@@ -32,6 +34,7 @@ mod sessions;
 mod stopped;
 mod turn;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,9 +85,12 @@ pub struct Server {
     prometheus: PrometheusHandle,
     title: Title,
     rendered: book_page::Rendered,
+    look: look::Look,
     top_k: usize,
     threshold: f32,
     settings: Serve,
+    /// The folder of the index, which also has the copies of images.
+    index_folder: Option<PathBuf>,
 }
 
 /// What a server is built from.
@@ -124,9 +130,11 @@ impl Server {
             prometheus: parts.prometheus,
             title: parts.title,
             rendered: book_page::Rendered::default(),
+            look: look::Look::new(&settings.chat),
             top_k: settings.retrieval.top_k.min(docent_core::query::MOST_AGENT_HITS),
             threshold: settings.retrieval.threshold,
             settings: settings.serve.clone(),
+            index_folder: settings.index_folder().ok(),
         }
     }
 
@@ -202,6 +210,7 @@ pub fn app(
     let mcp = mcp::service(service, access, stop)
         .layer(middleware::from_fn_with_state(server.clone(), identify_mcp_client));
     api.merge(pages::routes(completed(description)))
+        .route("/read/.figure/{name}", get(figure::figure))
         .route("/read/{*page}", get(read::read))
         .fallback(async || ApiError::new(Code::NotFound, "Not found"))
         .method_not_allowed_fallback(async || ApiError::new(Code::MethodNotAllowed, "Method not allowed"))

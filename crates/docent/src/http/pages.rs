@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Path;
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -22,6 +22,8 @@ pub fn policy() -> (axum::http::HeaderName, &'static str) {
     (header::CONTENT_SECURITY_POLICY, PAGE_POLICY)
 }
 
+type At = State<Arc<Server>>;
+
 /// The routes of pages and static files.
 pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
     let docs = SwaggerUi::new("/docs")
@@ -34,7 +36,12 @@ pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
         response
     }));
     Router::new()
-        .route("/", get(async |headers: HeaderMap| file("index.html", &headers)))
+        .route("/", get(async |State(server): At, headers: HeaderMap| server.look.page(&headers)))
+        .route(
+            "/assets/look.css",
+            get(async |State(server): At, headers: HeaderMap| server.look.style(&headers)),
+        )
+        .route("/assets/logo", get(async |State(server): At| server.look.logo()))
         .route("/widget.js", get(async |headers: HeaderMap| file("widget.js", &headers)))
         .route("/docsearch.js", get(async |headers: HeaderMap| file("docsearch.js", &headers)))
         .route(
@@ -46,13 +53,18 @@ pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
 
 fn file(name: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
     let asset = assets::get(name).ok_or_else(|| ApiError::new(Code::NotFound, "Not found"))?;
-    if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == asset.tag.as_bytes()) {
-        return Ok((StatusCode::NOT_MODIFIED, [policy()]).into_response());
+    Ok(tagged(asset.kind, &asset.content, &asset.tag, headers))
+}
+
+/// A text that only changes with the settings.
+pub fn text(kind: &str, content: &str, headers: &HeaderMap) -> Response {
+    tagged(kind, content, &assets::tag(content), headers)
+}
+
+fn tagged(kind: &str, content: &str, tag: &str, headers: &HeaderMap) -> Response {
+    if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+        return (StatusCode::NOT_MODIFIED, [policy()]).into_response();
     }
-    let described = [
-        (header::CONTENT_TYPE, asset.kind),
-        (header::CACHE_CONTROL, "no-cache"),
-        (header::ETAG, asset.tag.as_str()),
-    ];
-    Ok((described, [policy()], asset.content.as_str()).into_response())
+    let described = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache"), (header::ETAG, tag)];
+    (described, [policy()], content.to_owned()).into_response()
 }

@@ -27,7 +27,8 @@ pub async fn read(
     let page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title} · {book}</title>\
          <meta name=\"viewport\" content=\"width=device-width\"><script src=\"/assets/theme.js\"></script>\
-         <link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/assets/base.css\"><link rel=\"stylesheet\" href=\"/assets/book-page.css\"><link rel=\"stylesheet\" href=\"/assets/read.css\"></head>\n\
+         <link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/assets/base.css\"><link rel=\"stylesheet\" href=\"/assets/book-page.css\"><link rel=\"stylesheet\" href=\"/assets/read.css\">\
+         <link rel=\"stylesheet\" href=\"/assets/look.css\"></head>\n\
          <body><main class=\"book-page\"><p><a href=\"/\">Ask {book}</a> · {module}</p>\n<h1>{title}</h1>\n{body}</main></body>\n</html>\n"
     );
     Ok(([pages::policy()], Html(page)).into_response())

@@ -148,6 +148,13 @@ impl Book {
         })
     }
 
+    /// Adds any file of the book.
+    pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        let file = self.docent.write(&format!("book/{path}"), "");
+        std::fs::write(file, content).unwrap();
+        self
+    }
+
     /// Adds a setting as an environment variable.
     pub fn with(self, variable: &str, value: &str) -> Self {
         Self { docent: self.docent.with(variable, value), ..self }

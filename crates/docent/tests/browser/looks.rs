@@ -128,6 +128,38 @@ async fn axe_finds_no_serious_problems_in_light_and_dark() {
 
 /// `cargo test -p docent --test browser -- --ignored`
 #[tokio::test]
+#[ignore = "draws the screenshots for docs/website.md"]
+async fn screenshots_of_reading_searching_and_a_phone() {
+    let docent = Docent::new();
+    let served = docent.serve();
+    let save = |name: &str| workspace().join("docs").join(name);
+    browse("screenshots", async |browser| {
+        browser.sized(1280, 800).await;
+        browser.open_chat(&served.url).await;
+        let turn = browser.ask("How do I create a node in Python?").await;
+        turn.find("next-question").await;
+        turn.click("citation").await;
+        browser.find("citation-card").await.find(By::Css("a")).await.unwrap().click().await.unwrap();
+        browser.until("document.querySelector('.reading mark')").await;
+        browser.driver.screenshot(&save("reading.png")).await.unwrap();
+        browser.press(Key::Escape).await;
+        browser.gone("reading").await;
+        browser.click("search-open").await;
+        browser.find("search-input").await.send_keys("publishr qos").await.unwrap();
+        browser.until("document.querySelectorAll('[role=option]').length > 3").await;
+        browser.driver.screenshot(&save("search.png")).await.unwrap();
+        browser.press(Key::Escape).await;
+        browser.emulate_phone().await;
+        browser.prefers("dark").await;
+        browser.open_chat(&served.url).await;
+        browser.ask("What is a ROS 2 node?").await.find("next-question").await;
+        browser.driver.screenshot(&save("phone.png")).await.unwrap();
+    })
+    .await;
+}
+
+/// `cargo test -p docent --test browser -- --ignored`
+#[tokio::test]
 #[ignore = "draws docs/chat.png for the README"]
 async fn readme_screenshot() {
     let docent = Docent::new();

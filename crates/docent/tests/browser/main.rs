@@ -28,6 +28,8 @@ mod asking;
 mod citations;
 mod highlights;
 mod conversations;
+mod figures;
+mod follow_ups;
 mod trouble;
 mod looks;
 mod keyboard;

@@ -170,3 +170,28 @@ async fn lists_code_and_tables_are_marked_word_by_word() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_pdf_is_read_by_page() {
+    let pdf = include_bytes!("../../../docent-parse/tests/fixtures/outline.pdf");
+    let library = Book::new().file("pumps.pdf", pdf).serve();
+    browse("reading-pdf", async |browser| {
+        browser.sized(1400, 900).await;
+        browser.open_chat(&library.served.url).await;
+        open_citation(browser, "At which pressure does a relief valve open?").await;
+        browser.until(IN_SIGHT).await;
+        assert!(marked(browser).await.contains("A relief valve opens at 3 bar"));
+        let text = browser.text("reading-body").await;
+        let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+        assert!(at("Page 1") < at("A gear pump") && at("A gear pump") < at("Page 2"));
+        assert!(at("Page 2") < at("A relief valve opens") && at("A relief valve opens") < at("Page 3"));
+        assert_eq!(text.matches("Gear pumps\n").count(), 1, "a section that goes on has one heading: {text}");
+        let site = browser.find("reading-site").await;
+        assert_eq!(site.text().await.unwrap(), "Open page 2 of the PDF");
+        let address = site.attr("href").await.unwrap().unwrap();
+        assert!(address.starts_with(&library.site.page("pumps.pdf#page=2")), "{address}");
+        browser.is_accessible("reading-pdf").await;
+        browser.picture("reading-pdf").await;
+    })
+    .await;
+}

@@ -4,14 +4,17 @@ mod book_page;
 mod books;
 mod crash;
 mod embedder;
+mod figures;
 mod generations;
 mod limits;
+mod look;
 mod owners;
 #[cfg(unix)]
 mod postgres;
 mod proxy;
 mod quiz;
 mod suggest;
+mod suggestions;
 mod turns;
 mod versions;
 

@@ -258,6 +258,9 @@ pub fn own(chunk: &Chunk, row: usize, key: Option<u128>, created_at: &str) -> Pa
     if chunk.breaks_off {
         put("breaks_off", json!(true));
     }
+    if !chunk.figures.is_empty() {
+        put("figures", json!(chunk.figures));
+    }
     put("created_at", json!(created_at));
     put("row", json!(row));
     if let Some(key) = key {
@@ -292,6 +295,8 @@ pub fn read_own(payload: &Value) -> Option<Chunk> {
         payload.get("section_kind").and_then(Value::as_str).map(SectionKind::named).unwrap_or_default();
     chunk.continues = is_set("continues");
     chunk.breaks_off = is_set("breaks_off");
+    let figures = payload.get("figures").cloned();
+    chunk.figures = figures.and_then(|figures| serde_json::from_value(figures).ok()).unwrap_or_default();
     Some(chunk)
 }
 

@@ -262,7 +262,16 @@ fn parse_raw(raw: &Raw) -> SitePage {
     let (no_index, no_follow) = header_directives(&raw.robots_tag);
     head.no_index |= no_index;
     head.no_follow |= no_follow;
-    let Parsed { title, sections, mut warnings, .. } = parsed;
+    let Parsed { title, mut sections, mut warnings, .. } = parsed;
+    for section in &mut sections {
+        section.figures.retain_mut(|figure| match raw.url.join(&figure.image) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") => {
+                figure.image = url.to_string();
+                true
+            }
+            _ => false,
+        });
+    }
     warnings.retain(|warning| warning != NO_TEXT);
     if broken {
         warnings.push("some bytes are invalid in the page's encoding and were skipped".to_owned());
