@@ -10,6 +10,7 @@ mod changes;
 mod editions;
 mod embedding;
 mod journal;
+mod volume;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, TryLockError};
@@ -33,11 +34,12 @@ use crate::index::target::{IndexTarget, Published};
 use crate::progress::Progress;
 use crate::source::site::{self, SiteReport};
 use crate::source::{Reading, SourceError};
-use book::{Volume, language_sample, read_book};
+use book::{language_sample, read_book};
 pub use changes::{Change, Changes, PageChange, page_record};
 use editions::Editions;
 use embedding::{Embedded, Embedding};
 use journal::journal_path;
+use volume::Volume;
 
 /// Estimated characters per token when no embedder can count them.
 const CHARACTERS_PER_TOKEN: usize = 4;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use docent_parse::document::{Document, Warning};
 
 use super::editions::Editions;
+use super::volume::Volume;
 use super::{IngestError, Plan};
 use crate::figures::Figures;
 use crate::index::contents::{Labels, SourceRecord};
@@ -30,13 +31,6 @@ pub(super) struct Book {
     pub(super) other_files: BTreeMap<String, usize>,
     pub(super) sites: Vec<SiteReport>,
     pub(super) editions: Editions,
-}
-
-/// The pages of one source.
-pub(super) struct Volume {
-    /// The name of the book; empty if it has none.
-    pub(super) name: String,
-    pub(super) documents: Vec<Document>,
 }
 
 /// Reads the sources in the order of the plan.

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use docent_core::edition::Edition;
 use docent_parse::document::Document;
 
-use super::book::Volume;
+use super::volume::Volume;
 use crate::source::Released;
 use crate::source::edition::released;
 
