@@ -70,7 +70,7 @@ struct Run {
 
 fn ingest(address: &str, folder: &std::path::Path, embedder: &str) -> Run {
     let begun = Instant::now();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_docent"));
+    let mut command = Command::new(program());
     command.args(["ingest", &format!("{address}/"), "--allow-private", "--json"]);
     command.env_clear().current_dir(folder).env("DOCENT_DATA_DIR", folder);
     command.env("DOCENT_EMBEDDER__KIND", embedder);
@@ -363,4 +363,9 @@ fn page(number: usize, pages: usize) -> String {
         page.push_str("</ul>");
     }
     page + "</div></article></main><footer class=\"footer\">All rights reserved</footer></body></html>"
+}
+
+/// The program to measure: `DOCENT_BENCH_PROGRAM`, such as one built from an earlier commit, or this one.
+fn program() -> std::ffi::OsString {
+    std::env::var_os("DOCENT_BENCH_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_docent").into())
 }

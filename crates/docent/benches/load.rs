@@ -51,7 +51,7 @@ fn start(model: Option<&str>) -> (Server, Duration) {
 fn start_with(model: Option<&str>, variables: &[(&str, &str)]) -> (Server, Duration) {
     let folder = tempfile::tempdir().unwrap();
     let begun = Instant::now();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_docent"));
+    let mut command = Command::new(program());
     command.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(folder.path()).env_clear();
     command.env("DOCENT_DATA_DIR", folder.path()).envs(variables.iter().copied());
     command.env("DOCENT_AGENT__CACHED_ANSWERS", "0").env("RUST_LOG", "error");
@@ -400,4 +400,9 @@ async fn main() {
         let change = (p95 / alone - 1.0) * 100.0;
         println!("next to a greedy client on {name}: p95 {p95:.1} ms, {change:+.0} %; it got {statuses:?}");
     }
+}
+
+/// The program to measure: `DOCENT_BENCH_PROGRAM`, such as one built from an earlier commit, or this one.
+fn program() -> std::ffi::OsString {
+    std::env::var_os("DOCENT_BENCH_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_docent").into())
 }

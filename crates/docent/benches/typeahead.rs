@@ -99,7 +99,7 @@ impl Drop for Server {
 }
 
 fn docent(home: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_docent"));
+    let mut command = Command::new(program());
     command.args(arguments).current_dir(home).env_clear().env("DOCENT_DATA_DIR", home);
     command.env("DOCENT_EMBEDDER__KIND", "none").env("RUST_LOG", "error");
     command.env("DOCENT_SERVE__REQUESTS_PER_MINUTE", "0").env("DOCENT_SERVE__CONNECTIONS_PER_ADDRESS", "0");
@@ -213,4 +213,9 @@ async fn main() {
             share * 100.0
         );
     }
+}
+
+/// The program to measure: `DOCENT_BENCH_PROGRAM`, such as one built from an earlier commit, or this one.
+fn program() -> std::ffi::OsString {
+    std::env::var_os("DOCENT_BENCH_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_docent").into())
 }
