@@ -18,6 +18,8 @@ pub enum Purpose {
     Query,
     /// A passage, to be found.
     Passage,
+    /// A sentence of an answer, to be compared with passages. Models treat it as a passage, but a user waits for it.
+    Sentence,
 }
 
 /// Identifies the embedder that produced a vector. Vectors of different embedders must never be compared.

@@ -88,21 +88,68 @@ struct Outcomes {
     errors: Vec<String>,
 }
 
+/// The client of a user, with an address of its own: limits are per address.
+fn user_client(user: usize) -> reqwest::Client {
+    let address = std::net::Ipv4Addr::new(127, 0, 1, u8::try_from(user % 250).unwrap_or_default() + 1);
+    reqwest::Client::builder().local_address(std::net::IpAddr::from(address)).build().unwrap()
+}
+
+/// A question in one of a thousand wordings. A number in it would be a detail that the book does not mention.
+fn question(number: usize) -> String {
+    const BEGINNINGS: [&str; 10] = [
+        "",
+        "Hello, ",
+        "So ",
+        "Well, ",
+        "Sorry, ",
+        "One more: ",
+        "Now ",
+        "And ",
+        "Just to be sure: ",
+        "Please: ",
+    ];
+    const QUESTIONS: [&str; 10] = [
+        "what is a node",
+        "what is a ROS 2 node",
+        "what is meant by a node",
+        "what does node mean",
+        "tell me what a node is",
+        "explain what a ROS 2 node is",
+        "can you explain what a node is",
+        "what exactly is a ROS 2 node",
+        "how would you describe a node",
+        "I want to know what a node is",
+    ];
+    const ENDINGS: [&str; 10] = [
+        "?",
+        " please?",
+        ", in short?",
+        ", in simple words?",
+        " again?",
+        ", for a beginner?",
+        " really?",
+        " here?",
+        ", briefly?",
+        " then?",
+    ];
+    let part = |parts: [&'static str; 10], place: usize| parts[number / place % 10];
+    [part(BEGINNINGS, 1), part(QUESTIONS, 10), part(ENDINGS, 100)].concat()
+}
+
 /// `count` users, each asking one question after the other.
 async fn users(url: &str, count: usize, time: Duration) -> Outcomes {
-    let client = reqwest::Client::builder().pool_max_idle_per_host(count).build().unwrap();
     let words = ANSWER.split_inclusive(' ').count() as f64;
     let models_own = FIRST_MS as f64 + (words - 1.0) * 1000.0 / f64::from(PER_SECOND);
     let number = Arc::new(AtomicUsize::new(0));
     let end = Instant::now() + time;
     let users: Vec<_> = (0..count)
-        .map(|_| {
-            let (client, url, number) = (client.clone(), format!("{url}/api/v1/ask"), number.clone());
+        .map(|user| {
+            let (client, url, number) = (user_client(user), format!("{url}/api/v1/ask"), number.clone());
             tokio::spawn(async move {
                 let mut outcomes = Outcomes::default();
                 while Instant::now() < end {
                     let number = number.fetch_add(1, Ordering::Relaxed);
-                    let query = format!("What is a ROS 2 node, question {number}?");
+                    let query = question(number);
                     let begun = Instant::now();
                     let sent = client
                         .post(&url)
@@ -151,12 +198,11 @@ async fn users(url: &str, count: usize, time: Duration) -> Outcomes {
 }
 
 async fn searches(url: &str, clients: usize, time: Duration) -> (f64, Vec<f64>) {
-    let client = reqwest::Client::builder().pool_max_idle_per_host(clients).build().unwrap();
     let number = Arc::new(AtomicUsize::new(0));
     let (begun, end) = (Instant::now(), Instant::now() + time);
     let searching: Vec<_> = (0..clients)
-        .map(|_| {
-            let (client, url, number) = (client.clone(), format!("{url}/api/v1/search"), number.clone());
+        .map(|user| {
+            let (client, url, number) = (user_client(user), format!("{url}/api/v1/search"), number.clone());
             tokio::spawn(async move {
                 let mut times = Vec::new();
                 while Instant::now() < end {

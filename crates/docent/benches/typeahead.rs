@@ -19,7 +19,8 @@ use serde_json::Value;
 
 const PAGES: usize = 500;
 const SECTIONS: usize = 20;
-const WORDS_OF_SECTION: usize = 110;
+/// Few enough that each section is one passage.
+const WORDS_OF_SECTION: usize = 50;
 const VOCABULARY: usize = 20_000;
 
 /// A sequence of numbers that is the same in every run.

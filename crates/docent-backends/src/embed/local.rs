@@ -294,7 +294,7 @@ impl Embedder for LocalEmbedder {
         let prefix = self.shared.parts.prefixes.of(purpose);
         let texts = texts.iter().map(|text| format!("{prefix}{text}")).collect();
         let urgency = match purpose {
-            Purpose::Query => Urgency::Question,
+            Purpose::Query | Purpose::Sentence => Urgency::Question,
             Purpose::Passage => Urgency::Passage,
         };
         let done = Workers::shared().run(urgency, self.tasks(texts)).await;

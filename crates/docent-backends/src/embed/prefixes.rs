@@ -60,7 +60,7 @@ impl Prefixes {
     pub fn of(&self, purpose: Purpose) -> &str {
         match purpose {
             Purpose::Query => &self.query,
-            Purpose::Passage => &self.passage,
+            Purpose::Passage | Purpose::Sentence => &self.passage,
         }
     }
 

@@ -215,7 +215,7 @@ impl Embedder for RemoteEmbedder {
     async fn embed(&self, texts: &[&str], purpose: Purpose) -> Result<Vec<Vector>, EmbedError> {
         let RemoteEmbedderSettings { protocol, model, .. } = &self.settings;
         let call_policy = match purpose {
-            Purpose::Query => &self.settings.questions,
+            Purpose::Query | Purpose::Sentence => &self.settings.questions,
             Purpose::Passage => &self.settings.passages,
         };
         let mut vectors = Vec::with_capacity(texts.len());

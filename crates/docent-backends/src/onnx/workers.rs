@@ -18,7 +18,7 @@ pub(crate) type Task<T> = Box<dyn FnOnce(&Arc<ThreadPool>) -> Result<T, String> 
 /// The priority of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Urgency {
-    /// A user waits for the vector of a question.
+    /// A user waits for the vector of a question, or of a sentence that is checked.
     Question,
     /// A user waits for passages to be read together with a question.
     Reading,

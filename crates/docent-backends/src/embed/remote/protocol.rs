@@ -104,7 +104,7 @@ impl Protocol {
             Self::Cohere => {
                 let kind = match purpose {
                     Purpose::Query => "search_query",
-                    Purpose::Passage => "search_document",
+                    Purpose::Passage | Purpose::Sentence => "search_document",
                 };
                 let body = json!({
                     "model": model, "texts": texts, "input_type": kind,
