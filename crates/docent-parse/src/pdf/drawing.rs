@@ -243,7 +243,8 @@ mod tests {
         assert!(line.top > 0.0 && line.bottom - line.top < 0.05, "{line:?}");
         // The hyphen at the end of the line is not in the text.
         let first = drawn(1);
-        let two = areas(&first.letters, "A gear pump moves 4 litres a minute. Its well-known weakness is noise.");
+        let two =
+            areas(&first.letters, "A gear pump moves 4 litres a minute. Its well-known weakness is noise.");
         assert!(two.windows(2).all(|pair| pair[0].bottom <= pair[1].bottom), "{two:?}");
         assert!(!two.is_empty());
         // Lines of a table that are not one after another on the page.

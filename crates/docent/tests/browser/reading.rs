@@ -202,7 +202,6 @@ async fn a_pdf_is_shown_as_it_is_printed_with_boxes_around_the_quoted_words() {
             browser.picture(&format!("reading-pdf-{scheme}-{width}")).await;
         }
         assert_eq!(browser.count("drawn-page").await, 3);
-        // Pages that are far away are not loaded before they are needed; all of these are near.
         let text = browser.value("document.querySelector('.sheet-text').checkVisibility()").await;
         assert_eq!(text, false);
     })
@@ -215,7 +214,6 @@ async fn a_pdf_is_read_as_text_by_page() {
     browse("reading-pdf-text", async |browser| {
         browser.sized(1400, 900).await;
         open_pdf(browser, &library).await;
-        // By keyboard: from the title over the way out and the headings to the two views.
         browser.find("word-box").await;
         browser.value("document.querySelector('[data-testid=pdf-text]').focus()").await;
         browser.press(Key::Enter).await;
@@ -250,6 +248,7 @@ async fn a_pdf_that_cannot_be_drawn_is_shown_as_text() {
         std::fs::write(copy.unwrap().path(), "%PDF-1.7 nothing").unwrap();
     }
     browse("reading-pdf-damaged", async |browser| {
+        browser.expect_in_console("status of 404");
         browser.sized(1400, 900).await;
         open_pdf(browser, &library).await;
         browser.until(IN_SIGHT).await;

@@ -13,8 +13,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-pub use docent_parse::pdf::drawing::{Area, Drawing, areas};
 use docent_parse::pdf::drawing::draw_page;
+pub use docent_parse::pdf::drawing::{Area, Drawing, areas};
 
 use super::STACK;
 use super::child::limit_memory;
@@ -72,8 +72,10 @@ pub fn work(file: &Path, page: usize) -> ExitCode {
     limit_memory(MEMORY + 2 * size);
     limit_time();
     let Ok(bytes) = std::fs::read(file) else { return ExitCode::FAILURE };
-    let drawing =
-        std::thread::Builder::new().stack_size(STACK).spawn(move || draw_page(bytes, page)).map(|thread| thread.join());
+    let drawing = std::thread::Builder::new()
+        .stack_size(STACK)
+        .spawn(move || draw_page(bytes, page))
+        .map(|thread| thread.join());
     let Ok(Ok(Some(drawing))) = drawing else { return ExitCode::FAILURE };
     let written = serde_json::to_vec(&drawing).map_err(io::Error::from);
     match written.and_then(|bytes| io::stdout().lock().write_all(&bytes)) {
@@ -104,7 +106,8 @@ mod tests {
     #[test]
     fn a_drawing_is_read_from_the_answer_of_the_process() {
         // The path and the page are the arguments of the script.
-        let answer = r#"[ "$0 $1" = "a.pdf 1" ] && echo '{"svg":"<svg/>","width":1,"height":2,"letters":[]}'"#;
+        let answer =
+            r#"[ "$0 $1" = "a.pdf 1" ] && echo '{"svg":"<svg/>","width":1,"height":2,"letters":[]}'"#;
         let drawing = drawn(answer, TIMEOUT).unwrap().unwrap();
         assert_eq!((drawing.svg.as_str(), drawing.height), ("<svg/>", 2.0));
     }
