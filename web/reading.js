@@ -22,11 +22,14 @@ export class ReadingPane {
   #quiz = iconButton("check", "", { class: "plain", "data-testid": "reading-quiz", click: () => this.#startQuiz() }, "Quiz me on this page");
   #outside = element("span", {});
   #body = element("div", { class: "reading-body book-page", role: "document", tabindex: "0", "aria-labelledby": "reading-title", "data-testid": "reading-body" });
+  #view = element("span", { class: "reading-view" });
   #neighbors = element("nav", { class: "reading-neighbors", "aria-label": "Pages before and after" });
   #askSelection;
   #opener = null;
   #isSwitching = false;
   #page = null;
+  /** The drawn pages of a PDF. */
+  #drawn = null;
   #wanted = 0;
 
   /** `where` receives the pane; `onSelect` receives selected text to ask about, `announce` says what happened. */
@@ -50,7 +53,7 @@ export class ReadingPane {
         this.#outside,
         iconButton("close", "Close the book", { class: "quiet", "data-testid": "reading-close", click: () => this.close() }),
       ),
-      element("div", { class: "reading-tools" }, this.#headings, this.#quiz),
+      element("div", { class: "reading-tools" }, this.#headings, this.#view, this.#quiz),
       this.#body,
       this.#neighbors,
       this.#askSelection,
@@ -76,10 +79,14 @@ export class ReadingPane {
       if (mine !== this.#wanted) return;
       this.#fill(page, url ?? page.url);
       this.#show();
+      const drawn = page.drawn_pages && (await drawnPages(this.#body, page, (place) => this.#scrollTo(place)));
+      if (mine !== this.#wanted) return;
+      if (drawn) this.#useDrawn(drawn);
       const found = chunk ? this.#mark(chunk, quote) : this.#at(anchor);
       this.#scrollTo(found);
       this.#title.focus({ preventScroll: true });
       this.announce(found && chunk ? `${page.title}, opened at the quoted words.` : `${page.title}, opened.`);
+      if (drawn && chunk) await this.#box(found);
     } catch (problem) {
       // The link to the site still works.
       if (mine !== this.#wanted) return;
@@ -91,6 +98,18 @@ export class ReadingPane {
 
   close() {
     this.#dialog.close();
+  }
+
+  #useDrawn(drawn) {
+    this.#drawn = drawn;
+    this.#view.replaceChildren(drawn.switch);
+  }
+
+  /** Puts boxes around the marked words of a drawn page, and scrolls to them unless the user has scrolled. */
+  async #box(found) {
+    const [drawn, before] = [this.#drawn, this.#body.scrollTop];
+    await drawn.box([...this.#body.querySelectorAll("mark")]);
+    if (drawn === this.#drawn && this.#body.scrollTop === before) this.#scrollTo(found);
   }
 
   #show() {
@@ -114,6 +133,9 @@ export class ReadingPane {
     this.#headings.replaceChildren(element("option", { value: "" }, "Top of the page"), ...sections.map(({ heading, level }, number) => element("option", { value: String(number) }, indent(level) + heading)));
     this.#headings.hidden = sections.length < 2;
     this.#quiz.hidden = !page.document_id;
+    this.#drawn = null;
+    this.#view.replaceChildren();
+    this.#body.classList.remove("shows-text");
     this.#body.replaceChildren(...rendered(page.html));
     finishBlocks(this.#body);
     const step = (neighbor, side, label) => neighbor && element("button", { type: "button", class: `plain ${side}`, "data-testid": `reading-${side}`, click: () => this.open({ document: neighbor.document_id }) }, element("small", {}, label), element("span", {}, neighbor.title));
@@ -132,12 +154,13 @@ export class ReadingPane {
   }
 
   /** Scrolls only the pane; `scrollIntoView` would also scroll the conversation. */
-  #scrollTo(target) {
-    if (!target) {
+  #scrollTo(wanted) {
+    if (!wanted) {
       this.#body.scrollTop = 0;
       return;
     }
-    const room = target.tagName === "MARK" ? this.#body.clientHeight / 4 : 0;
+    const target = this.#drawn?.placeOf(wanted) ?? wanted;
+    const room = target.matches("mark, .word-box") ? this.#body.clientHeight / 4 : 0;
     this.#body.scrollTop += target.getBoundingClientRect().top - this.#body.getBoundingClientRect().top - room;
   }
 
@@ -176,6 +199,16 @@ export class ReadingPane {
     this.#askSelection.hidden = true;
     if (this.#opener?.isConnected) this.#opener.focus({ preventScroll: true });
     this.#opener = null;
+  }
+}
+
+/** The pages of a PDF as they are printed; null if that is impossible, since its text is there. */
+async function drawnPages(...pane) {
+  try {
+    const { DrawnPages } = await import("./pdf-page.js");
+    return new DrawnPages(...pane);
+  } catch {
+    return null;
   }
 }
 

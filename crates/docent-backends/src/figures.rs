@@ -1,9 +1,10 @@
-//! The book's own copy of its images, so that they can be shown without asking another server.
+//! The book's own copy of its images and PDFs, so that they can be shown without asking another server.
 //!
-//! An ingest copies the images that have a caption or description into the folder `figures` of the index. A file is
-//! named after its content, so that generations share it.
+//! An ingest copies the images that have a caption or description, and the PDFs, into the folder `figures` of the index.
+//! A file is named after its content, so that generations share it.
 //!
-//! Invariant: only images of known types and limited size are copied, and a file name says its type.
+//! Invariant: only files of known types and limited size are copied, and a file name says its type. A PDF is never sent,
+//! only drawn.
 
 use std::collections::HashSet;
 use std::fs;
@@ -22,7 +23,10 @@ pub const FOLDER: &str = "figures";
 /// Maximum size of an image, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// Maximum size of the images that one ingest reads, in bytes.
+/// Maximum size of a PDF, in bytes. The pages of a larger one are shown as text.
+const LARGEST_PDF: u64 = 32 << 20;
+
+/// Maximum size of the files that one ingest reads, in bytes.
 const LARGEST_TOTAL: u64 = 512 << 20;
 
 /// The types of images: the extension of a copy, and what browsers call it.
@@ -35,7 +39,7 @@ const TYPES: [(&str, &str); 6] = [
     ("svg", "image/svg+xml"),
 ];
 
-/// Copies images while a book is read.
+/// Copies images and PDFs while a book is read.
 #[derive(Debug)]
 pub struct Figures {
     folder: PathBuf,
@@ -46,7 +50,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Copies images into the folder of this index.
+    /// Copies files into the folder of this index.
     pub fn new(index: &Path) -> Self {
         Self { folder: index.join(FOLDER), read: AtomicU64::new(0), written: AtomicU64::new(0) }
     }
@@ -54,14 +58,28 @@ impl Figures {
     /// Copies an image; returns the name of the copy, `figures/NAME`. `None` if the file is not an image or too
     /// large. That it cannot be copied is not an error: the text is complete without it.
     pub fn keep(&self, file: &Path) -> Option<String> {
+        Some(format!("{FOLDER}/{}", self.copy(file, LARGEST, extension)?))
+    }
+
+    /// Copies a PDF that was parsed; returns the file name of the copy. `None` if it is too large or cannot be copied.
+    pub fn keep_pdf(&self, file: &Path) -> Option<String> {
+        self.copy(file, LARGEST_PDF, |_| Some("pdf"))
+    }
+
+    fn copy(
+        &self,
+        file: &Path,
+        largest: u64,
+        extension: impl Fn(&[u8]) -> Option<&'static str>,
+    ) -> Option<String> {
         let size = fs::metadata(file).ok().filter(fs::Metadata::is_file)?.len();
-        if size > LARGEST || self.read.fetch_add(size, Ordering::Relaxed) + size > LARGEST_TOTAL {
+        if size > largest || self.read.fetch_add(size, Ordering::Relaxed) + size > LARGEST_TOTAL {
             return None;
         }
         let bytes = fs::read(file).ok()?;
         let name = format!("{:032x}.{}", xxh3_128(&bytes), extension(&bytes)?);
         match self.write(&name, &bytes) {
-            Ok(()) => Some(format!("{FOLDER}/{name}")),
+            Ok(()) => Some(name),
             Err(error) => {
                 tracing::warn!(%error, "cannot copy {}", file.display());
                 None
@@ -85,8 +103,9 @@ impl Figures {
 /// Removes the copies that none of these passages refers to.
 pub fn forget_others(index: &Path, chunks: &[Chunk]) -> io::Result<()> {
     let folder = index.join(FOLDER);
-    let own = chunks.iter().flat_map(|chunk| &chunk.figures).filter_map(copy);
-    let own: HashSet<&str> = own.collect();
+    let images = chunks.iter().flat_map(|chunk| &chunk.figures).filter_map(copy);
+    let pdfs = chunks.iter().filter_map(|chunk| chunk.pdf.as_deref());
+    let own: HashSet<&str> = images.chain(pdfs).collect();
     let files = match fs::read_dir(&folder) {
         Ok(files) => files,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -112,12 +131,24 @@ pub fn open(index: &Path, name: &str) -> Option<(&'static str, Vec<u8>)> {
     Some((kind, fs::read(index.join(FOLDER).join(name)).ok()?))
 }
 
-/// The type of a copy by its name; `None` if no copy has such a name.
+/// The copy of a PDF; `None` if there is none. `name` may be anything that a client sends.
+pub fn pdf(index: &Path, name: &str) -> Option<PathBuf> {
+    let extension = extension_of(name)?;
+    Some(index.join(FOLDER).join(name)).filter(|path| extension == "pdf" && path.is_file())
+}
+
+/// The type of the copy of an image by its name; `None` if no image has such a name.
 fn kind(name: &str) -> Option<&'static str> {
+    let extension = extension_of(name)?;
+    let (_, kind) = TYPES.into_iter().find(|(known, _)| *known == extension)?;
+    Some(kind)
+}
+
+/// The extension of the name of a copy; `None` if no copy has such a name.
+fn extension_of(name: &str) -> Option<&str> {
     let (stem, extension) = name.split_once('.')?;
     let is_hash = stem.len() == 32 && stem.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let (_, kind) = TYPES.into_iter().find(|(known, _)| is_hash && *known == extension)?;
-    Some(kind)
+    is_hash.then_some(extension)
 }
 
 /// Whether an image can be shown: it was copied, or is published.
@@ -193,11 +224,33 @@ mod tests {
     }
 
     #[test]
+    fn pdfs_are_copied_but_never_sent_as_they_are() {
+        let (index, source) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = source.path().join("book.pdf");
+        fs::write(&path, "%PDF-1.7").unwrap();
+        let figures = Figures::new(index.path());
+        let name = figures.keep_pdf(&path).unwrap();
+        let copied = pdf(index.path(), &name).unwrap();
+        assert_eq!(fs::read(&copied).unwrap(), b"%PDF-1.7");
+        assert_eq!(open(index.path(), &name), None);
+        fs::File::create(&path).unwrap().set_len(LARGEST_PDF + 1).unwrap();
+        assert_eq!(figures.keep_pdf(&path), None, "too large");
+
+        let mut chunk = Chunk::new(Default::default(), "page", "words");
+        chunk.pdf = Some(name.clone());
+        forget_others(index.path(), &[chunk]).unwrap();
+        assert!(copied.exists());
+        forget_others(index.path(), &[]).unwrap();
+        assert_eq!(pdf(index.path(), &name), None);
+    }
+
+    #[test]
     fn no_name_leads_out_of_the_folder() {
         let index = tempfile::tempdir().unwrap();
         fs::write(index.path().join("CURRENT"), "x").unwrap();
         for name in ["", ".png", "../CURRENT", "..%2fCURRENT.png", &format!("{}.png", "../".repeat(11))] {
             assert_eq!(open(index.path(), name), None, "{name}");
+            assert_eq!(pdf(index.path(), &name.replace(".png", ".pdf")), None, "{name}");
         }
     }
 }

@@ -59,6 +59,9 @@ pub struct Chunk {
     /// The images whose captions are in the passage.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figure>,
+    /// The file name of the book's own copy of the PDF that the page is; none for other formats, and without a copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pdf: Option<String>,
 }
 
 impl Chunk {
@@ -89,6 +92,7 @@ impl Chunk {
             continues: false,
             breaks_off: false,
             figures: Vec::new(),
+            pdf: None,
         }
     }
 
@@ -155,6 +159,7 @@ pub fn chunk(document: &Document, limit: usize, count: TokenCounter<'_>) -> Vec<
                 continues: packed.continues,
                 breaks_off: packed.breaks_off,
                 figures: own.into_iter().cloned().collect(),
+                pdf: document.pdf.clone(),
             });
         }
     }

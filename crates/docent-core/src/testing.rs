@@ -51,6 +51,7 @@ pub fn chunk(page: &str, index: u32, content: &str) -> Chunk {
         continues: false,
         breaks_off: false,
         figures: Vec::new(),
+        pdf: None,
     }
 }
 

@@ -29,6 +29,8 @@ pub struct Document {
     pub work: String,
     /// The sections in reading order, as a flat list.
     pub sections: Vec<Section>,
+    /// The file name of the book's own copy of the PDF that the page is; none for other formats, and without a copy.
+    pub pdf: Option<String>,
 }
 
 impl Document {
@@ -43,6 +45,7 @@ impl Document {
             locale: None,
             work: String::new(),
             sections: Vec::new(),
+            pdf: None,
         }
     }
 

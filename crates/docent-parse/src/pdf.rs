@@ -5,6 +5,8 @@
 //!
 //! Invariant: a section never crosses a page, so that its anchor `page=N` opens the page it is on.
 
+#[cfg(feature = "pdf-drawing")]
+pub mod drawing;
 mod lines;
 mod outline;
 mod paragraphs;

@@ -103,6 +103,14 @@ pub enum Command {
     /// Parse the PDFs on standard input (used internally)
     #[command(hide = true)]
     ParsePdf,
+    /// Draw a page of a PDF (used internally)
+    #[command(hide = true)]
+    DrawPdf {
+        /// The file
+        file: PathBuf,
+        /// The number of the page
+        page: usize,
+    },
 }
 
 /// `docent init`

@@ -34,9 +34,11 @@ use settings::Settings;
 fn main() -> ExitCode {
     let variables = environment();
     let cli = Cli::parse_from(cli::mark_words(std::env::args_os()));
-    // Runs in a child process, which needs neither settings nor a runtime.
-    if let Command::ParsePdf = cli.command {
-        return docent_backends::source::pdf::work();
+    // These run in a child process, which needs neither settings nor a runtime.
+    match &cli.command {
+        Command::ParsePdf => return docent_backends::source::pdf::work(),
+        Command::DrawPdf { file, page } => return docent_backends::source::pdf::drawing::work(file, *page),
+        _ => {}
     }
     let output = Output::new(&cli.common);
     match variables.and_then(|()| run(cli, output)) {
@@ -110,7 +112,7 @@ async fn command(
         Command::Export(arguments) => commands::export::run(&settings, &arguments, output).await,
         Command::Status => commands::status::run(&settings, output).await,
         Command::Modules => commands::modules::run(&settings, output).await,
-        Command::Doctor | Command::Init(_) | Command::ParsePdf => Ok(()),
+        Command::Doctor | Command::Init(_) | Command::ParsePdf | Command::DrawPdf { .. } => Ok(()),
         Command::Eval(arguments) => commands::eval::run(&settings, arguments, output).await,
         Command::CalibrateVerify(arguments) => {
             commands::calibrate_verify::run(&settings, arguments, output).await

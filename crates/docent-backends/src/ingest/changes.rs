@@ -56,6 +56,7 @@ pub fn page_record(book: &str, document: &Document, chunks: &[Chunk]) -> PageRec
         for figure in &chunk.figures {
             hasher.update(figure.image.as_bytes());
         }
+        hasher.update(chunk.pdf.as_deref().unwrap_or_default().as_bytes());
     }
     PageRecord {
         id: document.id.clone(),

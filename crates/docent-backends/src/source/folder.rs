@@ -417,6 +417,9 @@ fn parse_file(root: &Path, project: &Path, page: &str, site: &Site, reading: &Re
         _ => parse_page(page, &bytes, site, &mut |name| load(root, project, &path, name)),
     };
     let document = document.map(|mut document| {
+        if Format::of(page) == Some(Format::Pdf) {
+            document.pdf = reading.figures.as_ref().and_then(|figures| figures.keep_pdf(&path));
+        }
         for section in &mut document.sections {
             section.figures.retain_mut(|figure| is_shown(figure, root, project, &path, reading));
         }

@@ -32,7 +32,7 @@ pub struct Reading {
     pub stop: CancellationToken,
     /// The parser for PDFs.
     pub pdf: PdfParser,
-    /// Copies the images of the pages; without it, images of files on this machine are left out.
+    /// Copies the images of the pages, and PDFs; without it, images of files on this machine are left out.
     pub figures: Option<Arc<Figures>>,
 }
 

@@ -8,6 +8,7 @@
 //! [`PdfParser`] is dropped.
 
 mod child;
+pub mod drawing;
 
 use std::ffi::OsString;
 use std::io;
@@ -66,6 +67,13 @@ struct Pool {
     idle: Vec<Child>,
     /// Number of idle and busy children.
     running: usize,
+}
+
+/// The path of the running program, to start it again as a child.
+pub fn this_program() -> io::Result<PathBuf> {
+    // The program's file may have been replaced by a newer version since it was started.
+    let own = PathBuf::from("/proc/self/exe");
+    if own.exists() { Ok(own) } else { std::env::current_exe() }
 }
 
 impl PdfParser {

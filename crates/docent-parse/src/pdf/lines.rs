@@ -12,7 +12,7 @@ use hayro_interpret::{
 };
 
 /// A page with more glyphs, paths or images is a drawing.
-const MOST_DRAWN: usize = 500_000;
+pub(super) const MOST_DRAWN: usize = 500_000;
 
 /// Separates words that are far apart in a line: the cells of a table.
 pub(super) const CELL: &str = " | ";
@@ -79,11 +79,7 @@ impl Reader {
     }
 
     fn glyph(&mut self, glyph: &Glyph<'_>, transform: Affine) {
-        let text = match glyph.as_unicode() {
-            Some(BfString::Char(c)) => c.to_string(),
-            Some(BfString::String(text)) => text,
-            None => return,
-        };
+        let Some(text) = text(glyph) else { return };
         let Some(place) = Placed::of(glyph, transform) else { return };
         let Placed { left, right, y, size } = place;
         let goes_on = self.lines.last().is_some_and(|line| {
@@ -101,17 +97,25 @@ impl Reader {
     }
 }
 
+/// The text of a glyph.
+pub(super) fn text(glyph: &Glyph<'_>) -> Option<String> {
+    match glyph.as_unicode()? {
+        BfString::Char(c) => Some(c.to_string()),
+        BfString::String(text) => Some(text),
+    }
+}
+
 /// Where a glyph is on the page.
-struct Placed {
-    left: f64,
-    right: f64,
-    y: f64,
-    size: f64,
+pub(super) struct Placed {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) y: f64,
+    pub(super) size: f64,
 }
 
 impl Placed {
     /// Nothing for vertical text in the margin, watermarks across the page and broken measures.
-    fn of(glyph: &Glyph<'_>, transform: Affine) -> Option<Self> {
+    pub(super) fn of(glyph: &Glyph<'_>, transform: Affine) -> Option<Self> {
         let [a, b, c, d, ..] = transform.as_coeffs();
         if b.abs() > a.abs() * 0.1 {
             return None;

@@ -189,6 +189,13 @@ pub struct Keystroke {
     _permit: Permit,
 }
 
+/// A client that may read, with the rate limit of [`Keystroke`] but without a lookup permit: for pages of PDFs, whose
+/// drawing has limits of its own and may take long.
+pub struct Viewer {
+    /// Identifies the client for limits, as in [`RateLimited`].
+    pub client: String,
+}
+
 /// A client that may read. Not rate-limited: for cheap requests only.
 pub struct Allowed;
 
@@ -222,12 +229,21 @@ impl FromRequestParts<Arc<Server>> for Lookup {
     }
 }
 
-impl FromRequestParts<Arc<Server>> for Keystroke {
+impl FromRequestParts<Arc<Server>> for Viewer {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, ApiError> {
         let (client, _) = identify(parts, server)?;
         server.access.limit(server.access.keystrokes.as_ref(), &client)?;
+        Ok(Self { client })
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for Keystroke {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, ApiError> {
+        let Viewer { client } = Viewer::from_request_parts(parts, server).await?;
         Ok(Self { _permit: server.access.lookup(&client).await? })
     }
 }

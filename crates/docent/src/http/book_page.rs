@@ -39,6 +39,8 @@ pub struct Rendering {
     pub module: String,
     /// Everything below the title, as HTML.
     pub body: String,
+    /// The book's own copy of the PDF that the page is.
+    pdf: Option<String>,
     sections: Vec<PageSection>,
 }
 
@@ -118,7 +120,8 @@ fn render(chunks: &[Arc<Chunk>]) -> Rendering {
     }
     let title = chunks.first().map(|chunk| chunk.title().to_owned()).unwrap_or_default();
     let module = chunks.first().map(|chunk| chunk.module_name.clone()).unwrap_or_default();
-    Rendering { title, module, body, sections }
+    let pdf = chunks.first().and_then(|chunk| chunk.pdf.clone());
+    Rendering { title, module, body, pdf, sections }
 }
 
 /// Query parameters of a page.
@@ -152,6 +155,9 @@ pub struct Page {
     html: String,
     /// The headings, in order.
     sections: Vec<PageSection>,
+    /// Of a PDF: where its pages are as images, on this server. Append the number of the page and `.svg`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drawn_pages: Option<String>,
     /// The page before this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous: Option<Neighbor>,
@@ -222,6 +228,7 @@ pub async fn page(
         locale: here.edition.locale.clone(),
         html: rendering.body.clone(),
         sections: rendering.sections.clone(),
+        drawn_pages: rendering.pdf.as_deref().and_then(|pdf| server.drawings.address(pdf)),
         previous: neighbor(place.checked_sub(1)),
         next: neighbor(Some(place + 1)),
         index_version: retriever.version().await?,

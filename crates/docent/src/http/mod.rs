@@ -6,6 +6,7 @@ mod ask;
 mod assets;
 mod book;
 mod book_page;
+mod drawing;
 mod error;
 mod figure;
 mod access;
@@ -85,6 +86,7 @@ pub struct Server {
     prometheus: PrometheusHandle,
     title: Title,
     rendered: book_page::Rendered,
+    drawings: drawing::Drawings,
     look: look::Look,
     top_k: usize,
     threshold: f32,
@@ -130,6 +132,7 @@ impl Server {
             prometheus: parts.prometheus,
             title: parts.title,
             rendered: book_page::Rendered::default(),
+            drawings: drawing::Drawings::new(settings.index_folder().ok()),
             look: look::Look::new(&settings.chat),
             top_k: settings.retrieval.top_k.min(docent_core::query::MOST_AGENT_HITS),
             threshold: settings.retrieval.threshold,
@@ -183,6 +186,7 @@ pub fn app(
         .routes(routes!(search::search))
         .routes(routes!(search::suggest))
         .routes(routes!(book_page::page))
+        .routes(routes!(drawing::words))
         .routes(routes!(quiz::quiz))
         .routes(routes!(sessions::create, sessions::list))
         .routes(routes!(sessions::show, sessions::rename, sessions::delete))
@@ -211,6 +215,7 @@ pub fn app(
         .layer(middleware::from_fn_with_state(server.clone(), identify_mcp_client));
     api.merge(pages::routes(completed(description)))
         .route("/read/.figure/{name}", get(figure::figure))
+        .route("/read/.pdf/{name}/{page}", get(drawing::drawing))
         .route("/read/{*page}", get(read::read))
         .fallback(async || ApiError::new(Code::NotFound, "Not found"))
         .method_not_allowed_fallback(async || ApiError::new(Code::MethodNotAllowed, "Method not allowed"))

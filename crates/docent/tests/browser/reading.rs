@@ -171,14 +171,53 @@ async fn lists_code_and_tables_are_marked_word_by_word() {
     .await;
 }
 
+const PDF: &[u8] = include_bytes!("../../../docent-parse/tests/fixtures/outline.pdf");
+
+/// Opens the citation of an answer from a PDF.
+async fn open_pdf(browser: &Browser, library: &crate::book::Library) {
+    browser.open_chat(&library.served.url).await;
+    open_citation(browser, "At which pressure does a relief valve open?").await;
+}
+
 #[tokio::test]
-async fn a_pdf_is_read_by_page() {
-    let pdf = include_bytes!("../../../docent-parse/tests/fixtures/outline.pdf");
-    let library = Book::new().file("pumps.pdf", pdf).serve();
+async fn a_pdf_is_shown_as_it_is_printed_with_boxes_around_the_quoted_words() {
+    let library = Book::new().file("pumps.pdf", PDF).serve();
     browse("reading-pdf", async |browser| {
+        for (scheme, width) in [("light", 1400), ("dark", 1400), ("light", 390)] {
+            browser.prefers(scheme).await;
+            browser.sized(width, 900).await;
+            open_pdf(browser, &library).await;
+            let drawn = "(() => { const image = document.querySelector('.sheet[data-page=\"2\"] img');
+                return image.complete && image.naturalWidth > 0 && image.alt; })()";
+            let described = browser.until(drawn).await;
+            let described = described.as_str().unwrap();
+            assert!(described.starts_with("Page 2 of The Pump Book. Marked: A relief valve opens"), "{described}");
+            // The box is on the drawn page, and in sight.
+            let boxed = "(() => { const [box, page, body] = ['.sheet[data-page=\"2\"] .word-box', '.sheet[data-page=\"2\"] img', '.reading-body']
+                .map((one) => document.querySelector(one).getBoundingClientRect());
+                return box.top >= body.top && box.bottom <= body.bottom && box.left > page.left && box.right < page.right
+                  && box.width > 4 * box.height; })()";
+            browser.until(boxed).await;
+            browser.is_accessible(&format!("reading-pdf, {scheme}, {width}")).await;
+            browser.picture(&format!("reading-pdf-{scheme}-{width}")).await;
+        }
+        assert_eq!(browser.count("drawn-page").await, 3);
+        let text = browser.value("document.querySelector('.sheet-text').checkVisibility()").await;
+        assert_eq!(text, false);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_pdf_is_read_as_text_by_page() {
+    let library = Book::new().file("pumps.pdf", PDF).serve();
+    browse("reading-pdf-text", async |browser| {
         browser.sized(1400, 900).await;
-        browser.open_chat(&library.served.url).await;
-        open_citation(browser, "At which pressure does a relief valve open?").await;
+        open_pdf(browser, &library).await;
+        browser.find("word-box").await;
+        browser.value("document.querySelector('[data-testid=pdf-text]').focus()").await;
+        browser.press(Key::Enter).await;
+        browser.until("document.querySelector('[data-testid=pdf-text]').ariaPressed === 'true'").await;
         browser.until(IN_SIGHT).await;
         assert!(marked(browser).await.contains("A relief valve opens at 3 bar"));
         let text = browser.text("reading-body").await;
@@ -190,8 +229,31 @@ async fn a_pdf_is_read_by_page() {
         assert_eq!(site.text().await.unwrap(), "Open page 2 of the PDF");
         let address = site.attr("href").await.unwrap().unwrap();
         assert!(address.starts_with(&library.site.page("pumps.pdf#page=2")), "{address}");
-        browser.is_accessible("reading-pdf").await;
-        browser.picture("reading-pdf").await;
+        browser.is_accessible("reading-pdf-text").await;
+        browser.picture("reading-pdf-text").await;
+        // The view is remembered; the drawn pages are one press away.
+        browser.reload().await;
+        open_pdf(browser, &library).await;
+        browser.until(IN_SIGHT).await;
+        browser.click("pdf-pages").await;
+        browser.find("word-box").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_pdf_that_cannot_be_drawn_is_shown_as_text() {
+    let library = Book::new().file("pumps.pdf", PDF).serve();
+    for copy in std::fs::read_dir(library.docent.index().join("figures")).unwrap() {
+        std::fs::write(copy.unwrap().path(), "%PDF-1.7 nothing").unwrap();
+    }
+    browse("reading-pdf-damaged", async |browser| {
+        browser.expect_in_console("status of 404");
+        browser.sized(1400, 900).await;
+        open_pdf(browser, &library).await;
+        browser.until(IN_SIGHT).await;
+        assert!(marked(browser).await.contains("A relief valve opens at 3 bar"));
+        assert_eq!(browser.count("word-box").await, 0);
     })
     .await;
 }

@@ -5,6 +5,7 @@ mod books;
 mod crash;
 mod embedder;
 mod figures;
+mod pdf_pages;
 mod generations;
 mod limits;
 mod look;

@@ -47,7 +47,7 @@ fn text(words: &str) -> Vec<u8> {
 }
 
 /// A few kilobytes that decompress to `megabytes` of blanks.
-fn bomb(megabytes: usize) -> Vec<u8> {
+pub fn bomb(megabytes: usize) -> Vec<u8> {
     let mut outer = ZlibEncoder::new(Vec::new(), Compression::best());
     let mut inner = ZlibEncoder::new(&mut outer, Compression::fast());
     let blanks = vec![b' '; 1 << 20];

@@ -261,6 +261,9 @@ pub fn own(chunk: &Chunk, row: usize, key: Option<u128>, created_at: &str) -> Pa
     if !chunk.figures.is_empty() {
         put("figures", json!(chunk.figures));
     }
+    if let Some(pdf) = &chunk.pdf {
+        put("pdf", json!(pdf));
+    }
     put("created_at", json!(created_at));
     put("row", json!(row));
     if let Some(key) = key {
@@ -297,6 +300,7 @@ pub fn read_own(payload: &Value) -> Option<Chunk> {
     chunk.breaks_off = is_set("breaks_off");
     let figures = payload.get("figures").cloned();
     chunk.figures = figures.and_then(|figures| serde_json::from_value(figures).ok()).unwrap_or_default();
+    chunk.pdf = text("pdf");
     Some(chunk)
 }
 

@@ -77,12 +77,12 @@ fn was_killed(status: ExitStatus) -> bool {
 
 /// The child's end: parses PDFs from standard input until it is closed.
 pub fn work() -> ExitCode {
-    limit_memory(0);
+    limit_memory(MEMORY);
     let (sender, requests) = mpsc::channel::<Vec<u8>>();
     let reading = std::thread::Builder::new().name("requests".to_owned()).spawn(move || {
         let mut input = io::stdin().lock();
         let with_file = |length| {
-            limit_memory(length as u64);
+            limit_memory(MEMORY + 2 * length as u64);
             Ok(())
         };
         while let Ok(request) = receive(&mut input, with_file) {
@@ -107,11 +107,10 @@ pub fn work() -> ExitCode {
     }
 }
 
-/// Limits the memory of this process to [`MEMORY`] plus twice the length of the file.
+/// Limits the memory of this process, in bytes.
 #[cfg(unix)]
-fn limit_memory(file: u64) {
+pub(super) fn limit_memory(bound: u64) {
     use rlimit::Resource;
-    let bound = MEMORY + 2 * file;
     // If the system does not support this limit, there is still the deadline.
     let _ = rlimit::getrlimit(Resource::AS)
         .and_then(|(_, hard)| rlimit::setrlimit(Resource::AS, bound.min(hard), hard));
@@ -119,7 +118,7 @@ fn limit_memory(file: u64) {
 }
 
 #[cfg(not(unix))]
-fn limit_memory(_file: u64) {}
+pub(super) fn limit_memory(_bound: u64) {}
 
 fn send(output: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     output.write_all(&(bytes.len() as u64).to_le_bytes())?;

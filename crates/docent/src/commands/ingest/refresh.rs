@@ -1,6 +1,6 @@
 //! Ingests the same sources, once or repeatedly: on command, when files change, or at an interval.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use docent_backends::index::contents::SourceRecord;
 use docent_backends::index::target::IndexTarget;
 use docent_backends::ingest::{Plan, Report, ingest};
 use docent_backends::progress::Progress;
-use docent_backends::source::pdf::PdfParser;
+use docent_backends::source::pdf::{PdfParser, this_program};
 use docent_core::language::Language;
 use tokio::runtime::Handle;
 
@@ -153,10 +153,7 @@ impl Refresh {
 
 /// Parses PDFs in child processes that run this same program.
 fn pdf_parser() -> PdfParser {
-    // The program's file may have been replaced by a newer version since it was started.
-    let own = Path::new("/proc/self/exe");
-    let program = if own.exists() { Ok(own.to_owned()) } else { std::env::current_exe() };
-    match program {
+    match this_program() {
         Ok(program) => PdfParser::in_processes(program, vec!["parse-pdf".into()]),
         Err(error) => {
             tracing::warn!("PDFs are parsed without a memory limit: {error}");
