@@ -100,8 +100,8 @@ fn a_table_asks_for_a_cell_and_for_a_row() {
     check(
         &format!("# Pumps\n\n## Settings of the controller\n\n{table}"),
         &[
-            ("In the table of “Settings of the controller”, what is the default of `port`?", "`8080`"),
-            ("In the table of “Settings of the controller”, what is the default of `host`?", "`localhost`"),
+            ("In the table under “Settings of the controller”, what is the default of `port`?", "`8080`"),
+            ("In the table under “Settings of the controller”, what is the default of `host`?", "`localhost`"),
         ],
     );
     let table = "| Part | Task |\n| --- | --- |\n| Impeller | Throws water outwards |\n| Motor | Turns the wheel |\n\
@@ -110,10 +110,10 @@ fn a_table_asks_for_a_cell_and_for_a_row() {
         &format!("# Pumps\n\n## Which parts are there?\n\n{table}"),
         &[
             (
-                "In the table of “Which parts are there?”, which part has “Throws water outwards” under “Task”?",
+                "In the table under “Which parts are there?”, which part has “Throws water outwards” in the column “Task”?",
                 "Impeller",
             ),
-            ("In the table of “Which parts are there?”, what is the task of “Motor”?", "Turns the wheel"),
+            ("In the table under “Which parts are there?”, what is the task of “Motor”?", "Turns the wheel"),
         ],
     );
     // One column, cells that say nothing, and rows that cannot be told apart.
