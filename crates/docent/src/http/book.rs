@@ -189,9 +189,9 @@ pub struct Suggesting {
     book: Option<String>,
     /// Only questions about this module.
     module: Option<String>,
-    /// Version of the book, or `all`; by default the released one. See `versions` of `GET /api/v1/modules`.
+    /// Version of the book, or `all`; if not set, the default version. See `versions` of `GET /api/v1/modules`.
     version: Option<String>,
-    /// Locale of the book, or `all`; by default that of the site. See `locales` of `GET /api/v1/modules`.
+    /// Locale of the book, or `all`; if not set, the default locale. See `locales` of `GET /api/v1/modules`.
     locale: Option<String>,
     /// Only questions that this page answers, at most 4: its `document_id` or its URL. If there is no such page,
     /// questions about the whole book.

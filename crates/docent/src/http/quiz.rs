@@ -32,9 +32,9 @@ pub struct Wanted {
     book: Option<String>,
     /// Only pages of this module.
     module: Option<String>,
-    /// Version of the book, or `all`; by default the released one. See `versions` of `GET /api/v1/modules`.
+    /// Version of the book, or `all`; if not set, the default version. See `versions` of `GET /api/v1/modules`.
     version: Option<String>,
-    /// Locale of the book, or `all`; by default that of the site. See `locales` of `GET /api/v1/modules`.
+    /// Locale of the book, or `all`; if not set, the default locale. See `locales` of `GET /api/v1/modules`.
     locale: Option<String>,
     /// Maximum number of questions; by default all about a page, or 20 about the book.
     #[param(minimum = 1, maximum = 1000)]
