@@ -141,7 +141,7 @@ fn a_command_is_asked_for_by_its_purpose() {
 }
 
 #[test]
-fn deeds_and_reasons_are_asked_for() {
+fn what_something_does_and_why_are_asked_for() {
     check(
         "# Pumps\n\n- `--quiet` turns off the lamp of the pump.\n- `--loud` is new.\n\n\
          Divers use slow pumps, because fast water would carry them away.\n",

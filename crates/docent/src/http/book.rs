@@ -203,7 +203,7 @@ pub struct Suggesting {
 /// Suggest questions
 ///
 /// Made from headings of the book. The book covers every suggested question. With `page`, the questions are about one
-/// page: suggestions for a reader of that page, or follow-up questions after an answer from it.
+/// page: suggestions for a user who is on that page, or follow-up questions after an answer from it.
 #[utoipa::path(get, path = "/api/v1/suggestions", tag = "book", params(Suggesting),
     responses(
         (status = 200, body = Suggestions, description = "Questions that the book covers"),
