@@ -101,7 +101,10 @@ fn a_table_asks_for_a_cell_and_for_a_row() {
         &format!("# Pumps\n\n## Settings of the controller\n\n{table}"),
         &[
             ("In the table under “Settings of the controller”, what is the default of `port`?", "`8080`"),
-            ("In the table under “Settings of the controller”, what is the default of `host`?", "`localhost`"),
+            (
+                "In the table under “Settings of the controller”, what is the default of `host`?",
+                "`localhost`",
+            ),
         ],
     );
     let table = "| Part | Task |\n| --- | --- |\n| Impeller | Throws water outwards |\n| Motor | Turns the wheel |\n\
