@@ -1,4 +1,4 @@
-// What follows an answer: the figures that it cites, and questions to go on with.
+// What follows an answer: the figures that it cites, and suggested questions.
 //
 // The chat page loads this script after the first answer.
 //
