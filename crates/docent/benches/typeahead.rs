@@ -1,7 +1,7 @@
 //! Benchmark of search as you type: `cargo bench -p docent --bench typeahead`.
 //!
-//! Readers type the headings of a book letter by letter, every fourth one with a typing error, 20 keystrokes per second
-//! each, against the real binary. One reader, then 50. The server and the readers share the machine.
+//! Users type the headings of a book letter by letter, every fourth one with a typing error, 20 keystrokes per second
+//! each, against the real binary. One user, then 50. The server and the users share the machine.
 //!
 //! The book has 10,000 generated passages; `DOCENT_BENCH_BOOK=FOLDER` uses another one. `DOCENT_BENCH_SECONDS` sets the
 //! duration of each round (20), `DOCENT_BENCH_KEYS` the keystrokes per second.
@@ -127,22 +127,22 @@ fn keystrokes(headings: &[String], numbers: &mut Numbers) -> Vec<String> {
     (1..=letters.len().min(40)).map(|end| letters[..end].iter().collect()).collect()
 }
 
-/// Latencies of `readers` who type at the same time, in milliseconds, and the share of keystrokes with a result.
+/// Latencies of `users` who type at the same time, in milliseconds, and the share of keystrokes with a result.
 async fn type_for(
     url: &str,
-    readers: usize,
+    users: usize,
     time: Duration,
     pause: Duration,
     headings: Arc<Vec<String>>,
 ) -> (Vec<f64>, f64) {
-    let client = reqwest::Client::builder().pool_max_idle_per_host(readers).build().unwrap();
+    let client = reqwest::Client::builder().pool_max_idle_per_host(users).build().unwrap();
     let end = Instant::now() + time;
-    let typing: Vec<_> = (0..readers as u64)
-        .map(|reader| {
+    let typing: Vec<_> = (0..users as u64)
+        .map(|user| {
             let (client, url, headings) = (client.clone(), format!("{url}/api/v1/suggest"), headings.clone());
             tokio::spawn(async move {
-                let (mut numbers, mut times, mut results) = (Numbers(reader + 1), Vec::new(), 0usize);
-                tokio::time::sleep(pause.mul_f64(reader as f64 / readers as f64)).await;
+                let (mut numbers, mut times, mut results) = (Numbers(user + 1), Vec::new(), 0usize);
+                tokio::time::sleep(pause.mul_f64(user as f64 / users as f64)).await;
                 let mut ticks = tokio::time::interval(pause);
                 ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
                 while Instant::now() < end {
@@ -163,8 +163,8 @@ async fn type_for(
         })
         .collect();
     let (mut times, mut results) = (Vec::new(), 0);
-    for reader in typing {
-        let (its, found) = reader.await.unwrap();
+    for user in typing {
+        let (its, found) = user.await.unwrap();
         times.extend(its);
         results += found;
     }
@@ -201,12 +201,12 @@ async fn main() {
     );
     let time = Duration::from_secs(setting("DOCENT_BENCH_SECONDS", 20));
     let pause = Duration::from_secs(1) / setting("DOCENT_BENCH_KEYS", 20) as u32;
-    for readers in [1, 50] {
+    for users in [1, 50] {
         let begun = Instant::now();
-        let (times, share) = type_for(&url, readers, time, pause, headings.clone()).await;
+        let (times, share) = type_for(&url, users, time, pause, headings.clone()).await;
         let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
         println!(
-            "{readers:>3} readers: {:.0} keystrokes/s, p50 {:.1} ms, p95 {:.1} ms, slowest {:.1} ms; {:.0} % have results",
+            "{users:>3} users: {:.0} keystrokes/s, p50 {:.1} ms, p95 {:.1} ms, slowest {:.1} ms; {:.0} % have results",
             times.len() as f64 / begun.elapsed().as_secs_f64(),
             at(0.5),
             at(0.95),
