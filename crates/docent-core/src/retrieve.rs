@@ -272,6 +272,16 @@ impl Retriever {
         Self { reader: Some(reader), ..self }
     }
 
+    /// The same retriever without its reader.
+    pub fn without_reader(&self) -> Self {
+        Self { reader: None, ..self.clone() }
+    }
+
+    /// The same retriever without its reader and its reranker.
+    pub fn without_reranking(&self) -> Self {
+        Self { reranking: None, ..self.without_reader() }
+    }
+
     /// Changes how many passages the reader judges at most; by default [`PASSAGES_JUDGED`].
     pub fn with_passages_judged(self, passages: usize) -> Self {
         Self { passages_judged: passages, ..self }

@@ -102,6 +102,11 @@ impl Access {
         self.lookups.acquire(client).await.ok_or_else(|| self.overloaded())
     }
 
+    /// Whether lookups are waiting for a permit.
+    pub fn lookups_wait(&self) -> bool {
+        self.lookups.are_awaited()
+    }
+
     fn overloaded(&self) -> ApiError {
         metrics::counter!("docent_overloaded_total").increment(1);
         ApiError::new(Code::Overloaded, "Too many questions at once; please try again in a moment")

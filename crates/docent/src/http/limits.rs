@@ -96,6 +96,11 @@ impl Permits {
         tokio::time::timeout(self.queue_timeout, entering).await.ok().flatten()
     }
 
+    /// Whether somebody waits for a permit.
+    pub fn are_awaited(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
     fn own(&self, who: &str) -> Arc<Semaphore> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if clients.len() >= CHECKS {
@@ -160,6 +165,19 @@ mod tests {
         let _third = permits.acquire("modest").await.unwrap();
         drop(second);
         assert!(permits.acquire("greedy").await.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_client_that_waits_is_noticed() {
+        let permits = Permits::new(2, 10, Duration::from_secs(60));
+        let first = permits.acquire("one").await.unwrap();
+        assert!(!permits.are_awaited());
+        let mut second = std::pin::pin!(permits.acquire("one"));
+        assert!(futures_util::poll!(second.as_mut()).is_pending());
+        assert!(permits.are_awaited());
+        drop(first);
+        second.await.unwrap();
+        assert!(!permits.are_awaited());
     }
 
     #[tokio::test]

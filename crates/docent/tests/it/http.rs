@@ -247,6 +247,19 @@ fn a_cached_answer_is_a_new_turn() {
 }
 
 #[test]
+fn a_search_can_do_without_reranking() {
+    let site = Site::of(Docent::new());
+    let scored = |rerank: bool| {
+        let (status, found) = site.post("/api/v1/search", json!({ "query": NODE, "rerank": rerank }));
+        assert_eq!(status, 200, "{found}");
+        let chunks = found["chunks"].as_array().unwrap();
+        chunks.iter().filter(|chunk| chunk["rerank_score"].is_number()).count()
+    };
+    assert!(scored(true) > 0);
+    assert_eq!(scored(false), 0);
+}
+
+#[test]
 fn search_follows_the_contract() {
     let site = Site::of(Docent::new());
     let (status, found) =
