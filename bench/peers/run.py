@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Compare Docent with Python stacks on the same book and questions, in turns, on this machine.
+
+Writes OUT/peers.md, OUT/peers.svg and OUT/measurements.jsonl. README.md says what is measured and how.
+Runs on Linux and needs Python 3.11 or later, PyPI at the first run, and a release build of Docent.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import load
+import plots
+import processes
+import quality
+import questions
+import report
+import systems
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PARTS = ["install", "ingest", "search", "quality"]
+
+
+def main():
+    arguments = parse_arguments()
+    # So that servers are stopped when this program is.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+    everything = systems.all_systems(arguments.docent, arguments.peer_threads)
+    chosen = [system for system in everything if not arguments.systems or system.name in arguments.systems]
+    for system in chosen:
+        system.prepare(arguments.work)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    run = Run(arguments, chosen)
+    run.measure()
+    run.write()
+
+
+def parse_arguments():
+    names = [system.name for system in systems.all_systems(None)]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    path = lambda text: Path(text).resolve()
+    parser.add_argument("--books", type=path, required=True, metavar="DIR", help="folder of Markdown to ingest and search")
+    parser.add_argument("--out", type=path, required=True, metavar="DIR", help="folder for the results")
+    parser.add_argument("--docent", type=path, default=REPOSITORY / "target/release/docent", metavar="FILE")
+    parser.add_argument("--work", type=path, default=REPOSITORY / "target/peers", metavar="DIR",
+                        help="folder for environments and indexes, kept for the next run; default: target/peers")
+    parser.add_argument("--quality", type=path, nargs="*", default=[], metavar="DIR", help="question sets in the BEIR layout")
+    parser.add_argument("--rounds", type=int, default=5, help="default: 5; 0 only writes the report again, with --append")
+    parser.add_argument("--ingest-rounds", type=int, metavar="N", help="ingest only in the first N rounds")
+    parser.add_argument("--seconds", type=float, default=3.0, help="duration of each search measurement; default: 3")
+    parser.add_argument("--clients", type=int, default=50, help="number of clients at the same time; default: 50")
+    parser.add_argument("--peer-threads", type=int, default=1, metavar="N",
+                        help="threads a Python server uses for one question; default: 1; 0: as the library chooses")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="measure only this")
+    parser.add_argument("--systems", nargs="+", choices=names, metavar="NAME", help="measure only these: " + ", ".join(names))
+    parser.add_argument("--append", action="store_true", help="add to the measurements in OUT")
+    return parser.parse_args()
+
+
+class Run:
+    def __init__(self, arguments, chosen):
+        self.arguments = arguments
+        self.systems = chosen
+        self.path = arguments.out / "measurements.jsonl"
+        if not arguments.append:
+            self.path.unlink(missing_ok=True)
+        self.begun = time.monotonic()
+
+    def measure(self):
+        arguments = self.arguments
+        busy, began = Processors(), len(self.recorded())
+        if arguments.rounds and "install" in arguments.only:
+            for system in self.systems:
+                if system.ingests:
+                    for measure, value in system.installed().items():
+                        self.record(system, measure, value)
+        if arguments.rounds and "quality" in arguments.only:
+            for folder in arguments.quality:
+                self.measure_quality(folder)
+        asked = questions.all_questions(arguments.books)
+        for number in range(arguments.rounds):
+            # Each system is first, second, third … about equally often.
+            turn = number % len(self.systems)
+            for system in self.systems[turn:] + self.systems[:turn]:
+                if "ingest" in arguments.only and system.ingests and number < (arguments.ingest_rounds or arguments.rounds):
+                    self.measure_ingest(system)
+                if "search" in arguments.only:
+                    self.measure_search(system, questions.questions_of_round(asked, number))
+        if len(self.recorded()) > began:
+            self.record_conditions(busy.share_of_others())
+
+    def measure_ingest(self, system):
+        # The new index replaces the one that searches use.
+        fresh = self.arguments.work / "indexes" / "fresh"
+        shutil.rmtree(fresh, ignore_errors=True)
+        seconds, memory = processes.ingest(system, self.arguments.work, self.arguments.books, fresh)
+        self.record(system, "ingest", seconds)
+        self.record(system, "ingest_memory", memory)
+        index = self.index_path(system, self.arguments.books)
+        shutil.rmtree(index, ignore_errors=True)
+        fresh.rename(index)
+
+    def measure_search(self, system, asked):
+        index, arguments = self.index(system, self.arguments.books), self.arguments
+        with processes.serving(system, arguments.work, index, next(asked)) as server:
+            self.record(system, "start", server.seconds_to_first_answer)
+            self.record(system, "memory", server.memory_after_first_answer)
+            median, _ = load.measure(system, server.port, asked, 1, arguments.seconds)
+            self.record(system, "one_client", median)
+            median, throughput = load.measure(system, server.port, asked, arguments.clients, arguments.seconds)
+            self.record(system, "many_clients", median)
+            self.record(system, "throughput", throughput)
+
+    def measure_quality(self, folder):
+        first, *_ = quality.read_questions(folder / "queries.jsonl").values()
+        for system in self.systems:
+            if system.name == "docent-answer":
+                continue  # an answer has too few pages
+            index = self.index(system, folder / "corpus.jsonl.gz")
+            with processes.serving(system, self.arguments.work, index, next(asked)) as server:
+                self.record(system, f"ndcg:{folder.name}", quality.ndcg(system, server.port, folder))
+
+    def index(self, system, book):
+        """The index of a book, which is made if it does not exist."""
+        index = self.index_path(system, book)
+        if not index.exists():
+            print(f"{system.label} ingests {book.name} (not measured)", flush=True)
+            fresh = index.with_name("fresh")
+            shutil.rmtree(fresh, ignore_errors=True)
+            processes.ingest(system, self.arguments.work, book, fresh)
+            fresh.rename(index)
+        return index
+
+    def index_path(self, system, book):
+        folder = self.arguments.work / "indexes"
+        folder.mkdir(exist_ok=True)
+        return folder / f"{system.index_name}-{systems.digest(str(book).encode())}-{system.fingerprint()}"
+
+    def record(self, system, measure, value):
+        self.append({"system": system.name, "measure": measure, "value": value})
+        elapsed = time.monotonic() - self.begun
+        print(f"{elapsed:6.0f} s  {system.label:24} {measure:16} {value:,.3f}", flush=True)
+
+    def record_conditions(self, share_of_others):
+        rounds = self.arguments.rounds
+        self.append({
+            "date": datetime.date.today().isoformat(),
+            "machine": f"{processor()}, {os.cpu_count()} processors, {memory():.0f} GB",
+            "software": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
+            "docent": version(self.arguments.docent),
+            "peers": ", ".join(requirements()),
+            "book": f"{self.arguments.books.name}, {len(questions.read_pages(self.arguments.books))} pages",
+            "clients": self.arguments.clients,
+            "duration": f"{(time.monotonic() - self.begun) / 60:.1f} minutes for {rounds} rounds",
+            "processor_time_used_by_other_programs": f"{share_of_others:.0%}",
+        })
+
+    def append(self, entry):
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+
+    def recorded(self):
+        if not self.path.exists():
+            return []
+        return [json.loads(line) for line in self.path.read_text(encoding="utf-8").splitlines()]
+
+    def write(self):
+        entries = self.recorded()
+        measurements = [entry for entry in entries if "measure" in entry]
+        conditions = [entry for entry in entries if "measure" not in entry]
+        if not measurements or not conditions:
+            raise SystemExit("nothing was measured")
+        everything = systems.all_systems(None)
+        out = self.arguments.out
+        (out / "peers.md").write_text(report.page(everything, measurements, conditions), encoding="utf-8")
+        (out / "peers.svg").write_text(plots.svg(everything, measurements, conditions), encoding="utf-8")
+        print(f"wrote {out / 'peers.md'} and {out / 'peers.svg'}")
+
+
+class Processors:
+    """Which share of the processors programs other than this one and its children use."""
+
+    def __init__(self):
+        self.before = self.now()
+
+    def share_of_others(self):
+        total, busy, own = (after - before for after, before in zip(self.now(), self.before))
+        return max(0.0, busy - own) / total if total else 0.0
+
+    @staticmethod
+    def now():
+        ticks = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        user, nice, system, idle, waiting, *rest = ticks
+        own = sum(os.times()[:4]) * os.sysconf("SC_CLK_TCK")
+        return sum(ticks), sum(ticks) - idle - waiting, own
+
+
+def processor():
+    names = (line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
+    return next(names, platform.machine()).split(": ")[-1]
+
+
+def memory():
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+
+
+def version(docent):
+    return subprocess.run([docent, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def requirements():
+    """The pinned packages of all stacks."""
+    lines = {line for path in systems.environments.STACKS.glob("*.txt") for line in path.read_text().splitlines()}
+    return sorted(line.replace("==", " ") for line in lines if line and not line.startswith("#"))
+
+
+if __name__ == "__main__":
+    main()
