@@ -12,7 +12,8 @@ from pathlib import Path
 
 STACKS = Path(__file__).parent / "stacks"
 
-# nltk refuses to read data files that have several links, and this package contains such files.
+# nltk refuses to read a file that has several links, and this package contains data files of nltk. It is installed
+# once more as a copy.
 COPIED = ["llama-index-core"]
 
 
@@ -29,7 +30,7 @@ def prepare(work, stack):
     install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", folder]
     run(work, *install, "--requirement", requirements)
     for package in COPIED:
-        if any(folder.glob(f"lib/*/site-packages/{package.replace('-', '_')}-*.dist-info")):
+        if package in requirements.read_text():
             run(work, *install, "--link-mode", "copy", "--no-deps", "--reinstall-package", package,
                 "--requirement", requirements)
     stamp.write_text(requirements.read_text())

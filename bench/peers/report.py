@@ -88,7 +88,7 @@ def page(systems, measurements, conditions):
     return f"""# Docent and its peers
 
 Median over the rounds, in parentheses the smallest and the largest value, in bold the ratio to Docent.
-Rows with one round do not depend on time.
+Sizes and nDCG@10 do not vary and are measured once.
 
 {table(systems, measurements, conditions)}
 

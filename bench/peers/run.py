@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -39,20 +40,21 @@ def main():
         system.prepare(arguments.work)
     arguments.out.mkdir(parents=True, exist_ok=True)
     run = Run(arguments, chosen)
-    run.measure()
-    run.write()
+    try:
+        run.measure()
+    finally:
+        run.write()
 
 
 def parse_arguments():
     names = [system.name for system in systems.all_systems(None)]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    path = lambda text: Path(text).resolve()
-    parser.add_argument("--books", type=path, required=True, metavar="DIR", help="folder of Markdown to ingest and search")
-    parser.add_argument("--out", type=path, required=True, metavar="DIR", help="folder for the results")
-    parser.add_argument("--docent", type=path, default=REPOSITORY / "target/release/docent", metavar="FILE")
-    parser.add_argument("--work", type=path, default=REPOSITORY / "target/peers", metavar="DIR",
+    parser.add_argument("--books", type=resolved, required=True, metavar="DIR", help="folder of Markdown to ingest and search")
+    parser.add_argument("--out", type=resolved, required=True, metavar="DIR", help="folder for the results")
+    parser.add_argument("--docent", type=resolved, default=REPOSITORY / "target/release/docent", metavar="FILE")
+    parser.add_argument("--work", type=resolved, default=REPOSITORY / "target/peers", metavar="DIR",
                         help="folder for environments and indexes, kept for the next run; default: target/peers")
-    parser.add_argument("--quality", type=path, nargs="*", default=[], metavar="DIR", help="question sets in the BEIR layout")
+    parser.add_argument("--quality", type=resolved, nargs="*", default=[], metavar="DIR", help="question sets in the BEIR layout")
     parser.add_argument("--rounds", type=int, default=5, help="default: 5; 0 only writes the report again, with --append")
     parser.add_argument("--ingest-rounds", type=int, metavar="N", help="ingest only in the first N rounds")
     parser.add_argument("--seconds", type=float, default=3.0, help="duration of each search measurement; default: 3")
@@ -65,7 +67,13 @@ def parse_arguments():
     return parser.parse_args()
 
 
+def resolved(path):
+    return Path(path).resolve()
+
+
 class Run:
+    """The measurements of this call, which are written down one by one, so that a failure loses none."""
+
     def __init__(self, arguments, chosen):
         self.arguments = arguments
         self.systems = chosen
@@ -75,38 +83,41 @@ class Run:
         self.begun = time.monotonic()
 
     def measure(self):
-        arguments = self.arguments
-        busy, began = Processors(), len(self.recorded())
-        if arguments.rounds and "install" in arguments.only:
+        busy, before = Processors(), len(self.recorded())
+        try:
+            if self.arguments.rounds:
+                self.measure_once()
+            self.measure_rounds()
+        finally:
+            if len(self.recorded()) > before:
+                self.record_conditions(busy.share_of_others())
+
+    def measure_once(self):
+        if "install" in self.arguments.only:
             for system in self.systems:
-                if system.ingests:
-                    for measure, value in system.installed().items():
-                        self.record(system, measure, value)
-        if arguments.rounds and "quality" in arguments.only:
-            for folder in arguments.quality:
+                for measure, value in system.installed().items() if system.ingests else ():
+                    self.record(system, measure, value)
+        if "quality" in self.arguments.only:
+            for folder in self.arguments.quality:
                 self.measure_quality(folder)
-        asked = questions.all_questions(arguments.books)
-        for number in range(arguments.rounds):
+
+    def measure_rounds(self):
+        only, rounds = self.arguments.only, self.arguments.rounds
+        asked = questions.all_questions(self.arguments.books)
+        ingest_rounds = rounds if self.arguments.ingest_rounds is None else self.arguments.ingest_rounds
+        for number in range(rounds):
             # Each system is first, second, third … about equally often.
             turn = number % len(self.systems)
             for system in self.systems[turn:] + self.systems[:turn]:
-                if "ingest" in arguments.only and system.ingests and number < (arguments.ingest_rounds or arguments.rounds):
+                if "ingest" in only and system.ingests and number < ingest_rounds:
                     self.measure_ingest(system)
-                if "search" in arguments.only:
+                if "search" in only:
                     self.measure_search(system, questions.questions_of_round(asked, number))
-        if len(self.recorded()) > began:
-            self.record_conditions(busy.share_of_others())
 
     def measure_ingest(self, system):
-        # The new index replaces the one that searches use.
-        fresh = self.arguments.work / "indexes" / "fresh"
-        shutil.rmtree(fresh, ignore_errors=True)
-        seconds, memory = processes.ingest(system, self.arguments.work, self.arguments.books, fresh)
+        seconds, memory = self.ingest(system, self.arguments.books)
         self.record(system, "ingest", seconds)
         self.record(system, "ingest_memory", memory)
-        index = self.index_path(system, self.arguments.books)
-        shutil.rmtree(index, ignore_errors=True)
-        fresh.rename(index)
 
     def measure_search(self, system, asked):
         index, arguments = self.index(system, self.arguments.books), self.arguments
@@ -125,24 +136,31 @@ class Run:
             if system.name == "docent-answer":
                 continue  # an answer has too few pages
             index = self.index(system, folder / "corpus.jsonl.gz")
-            with processes.serving(system, self.arguments.work, index, next(asked)) as server:
+            with processes.serving(system, self.arguments.work, index, first) as server:
                 self.record(system, f"ndcg:{folder.name}", quality.ndcg(system, server.port, folder))
 
     def index(self, system, book):
-        """The index of a book, which is made if it does not exist."""
+        """The folder with the index of a book, which is made if it does not exist."""
         index = self.index_path(system, book)
         if not index.exists():
-            print(f"{system.label} ingests {book.name} (not measured)", flush=True)
-            fresh = index.with_name("fresh")
-            shutil.rmtree(fresh, ignore_errors=True)
-            processes.ingest(system, self.arguments.work, book, fresh)
-            fresh.rename(index)
+            print(f"{system.label} ingests {book} (not measured)", flush=True)
+            self.ingest(system, book)
         return index
 
+    def ingest(self, system, book):
+        """Ingests into a new folder, which then replaces the index that searches use."""
+        index = self.index_path(system, book)
+        index.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=index.parent) as folder:
+            fresh = Path(folder) / "index"
+            measured = processes.ingest(system, self.arguments.work, book, fresh)
+            shutil.rmtree(index, ignore_errors=True)
+            fresh.rename(index)
+        return measured
+
     def index_path(self, system, book):
-        folder = self.arguments.work / "indexes"
-        folder.mkdir(exist_ok=True)
-        return folder / f"{system.index_name}-{systems.digest(str(book).encode())}-{system.fingerprint()}"
+        name = f"{system.index_name}-{systems.digest(str(book).encode())}-{system.fingerprint()}"
+        return self.arguments.work / "indexes" / name
 
     def record(self, system, measure, value):
         self.append({"system": system.name, "measure": measure, "value": value})
@@ -150,7 +168,6 @@ class Run:
         print(f"{elapsed:6.0f} s  {system.label:24} {measure:16} {value:,.3f}", flush=True)
 
     def record_conditions(self, share_of_others):
-        rounds = self.arguments.rounds
         self.append({
             "date": datetime.date.today().isoformat(),
             "machine": f"{processor()}, {os.cpu_count()} processors, {memory():.0f} GB",
@@ -159,7 +176,9 @@ class Run:
             "peers": ", ".join(requirements()),
             "book": f"{self.arguments.books.name}, {len(questions.read_pages(self.arguments.books))} pages",
             "clients": self.arguments.clients,
-            "duration": f"{(time.monotonic() - self.begun) / 60:.1f} minutes for {rounds} rounds",
+            "measured": ", ".join(self.arguments.only),
+            "rounds": self.arguments.rounds,
+            "duration": f"{(time.monotonic() - self.begun) / 60:.1f} minutes",
             "processor_time_used_by_other_programs": f"{share_of_others:.0%}",
         })
 
@@ -177,7 +196,8 @@ class Run:
         measurements = [entry for entry in entries if "measure" in entry]
         conditions = [entry for entry in entries if "measure" not in entry]
         if not measurements or not conditions:
-            raise SystemExit("nothing was measured")
+            print("nothing was measured")
+            return
         everything = systems.all_systems(None)
         out = self.arguments.out
         (out / "peers.md").write_text(report.page(everything, measurements, conditions), encoding="utf-8")

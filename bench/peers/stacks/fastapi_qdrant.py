@@ -19,10 +19,12 @@ def ingest(book, index):
 
     from pages import read_pages
 
-    # The sizes of LangChain's tutorials. A thousand characters fit into the 256 tokens that the model reads.
-    splitter = RecursiveCharacterTextSplitter(chunk_size=1000, chunk_overlap=200)
-    chunks = [(page, text) for page in read_pages(book) for text in splitter.split_text(page.text)]
     model = SentenceTransformer(str(get_model_path()), device="cpu")
+    # Lengths are in tokens of the model: 220 and a title fit into the 256 that it reads.
+    splitter = RecursiveCharacterTextSplitter.from_huggingface_tokenizer(
+        model.tokenizer, chunk_size=220, chunk_overlap=40
+    )
+    chunks = [(page, text) for page in read_pages(book) for text in splitter.split_text(page.text)]
     vectors = model.encode([f"{page.title}\n{text}" for page, text in chunks])
 
     client = QdrantClient(path=index)
