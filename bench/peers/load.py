@@ -8,8 +8,15 @@ import asyncio
 import statistics
 import time
 
-# Not measured: connections are opened, and libraries allocate what they need for so many threads.
+# The first second is not measured, nor the first response to each client: connections are opened, and libraries
+# allocate what they need for so many threads.
 WARM_UP = 1.0
+
+# A slow server is measured for longer, until there are so many responses per client, so that slow ones count too.
+ROUNDS_OF_RESPONSES = 2
+
+# Seconds until the measurement is given up.
+LIMIT = 120.0
 
 
 class Client(asyncio.Protocol):
@@ -53,48 +60,62 @@ def content_length(head):
 
 def measure(system, port, questions, clients, seconds):
     """Returns the median response time in milliseconds and the responses per second."""
-    times, seconds = asyncio.run(run(system, port, questions, clients, seconds))
-    if not times:
-        raise SystemExit(f"{system.label}: no response within {seconds:.0f} s with {clients} clients; use --seconds")
-    return statistics.median(times) * 1000, len(times) / seconds
+    times, elapsed = asyncio.run(run(system, port, questions, clients, seconds))
+    return statistics.median(times) * 1000, len(times) / elapsed
 
 
 async def run(system, port, questions, clients, seconds):
     loop = asyncio.get_running_loop()
     failed = loop.create_future()
-    begun = time.perf_counter() + WARM_UP
-    times, done = [], False
+    answered = []
+    stopped = False
 
     def next_request():
         return encode(*system.request(next(questions)))
 
     def finished(sent_at, response):
-        now = time.perf_counter()
-        if done or failed.done():
+        if stopped or failed.done():
             return
-        if not response.startswith(b"HTTP/1.1 200"):
+        if response.startswith(b"HTTP/1.1 200"):
+            answered.append(time.perf_counter() - sent_at)
+        else:
             failed.set_exception(SystemExit(f"{system.label}: {bytes(response[:500])}"))
-        elif now >= begun:
-            times.append(now - sent_at)
+
+    async def until(duration, responses):
+        """Waits for this time and at least so many responses. Returns the response times and the time waited."""
+        begun = time.perf_counter()
+        while (elapsed := time.perf_counter() - begun) < duration or len(answered) < responses:
+            await asyncio.wait([failed], timeout=0.01)
+            if failed.done():
+                failed.result()
+            if elapsed > LIMIT:
+                raise SystemExit(f"{system.label}: {len(answered)} responses in {LIMIT:.0f} s with {clients} clients")
+        times = answered.copy()
+        answered.clear()
+        return times, elapsed
 
     transports = []
-    for number in range(clients):
-        address = (f"127.0.1.{number + 1}", 0)
-        transport, _ = await loop.create_connection(
-            lambda: Client(next_request, finished), "127.0.0.1", port, local_addr=address
-        )
-        transports.append(transport)
-    await asyncio.wait([failed], timeout=WARM_UP + seconds)
-    done = True
-    elapsed = time.perf_counter() - begun
-    for transport in transports:
-        transport.abort()
-    if failed.done():
-        failed.result()
-    return times, elapsed
+    try:
+        for number in range(clients):
+            address = (f"127.0.1.{number + 1}", 0)
+            transport, _ = await loop.create_connection(
+                lambda: Client(next_request, finished), "127.0.0.1", port, local_addr=address
+            )
+            transports.append(transport)
+        await until(WARM_UP, clients)
+        return await until(seconds, ROUNDS_OF_RESPONSES * clients)
+    finally:
+        stopped = True
+        for transport in transports:
+            transport.abort()
 
 
 def encode(method, path, body):
     content = body.encode()
-    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
-    return head.encode() + content
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        "Host: 127.0.0.1",
+        "Content-Type: application/json",
+        f"Content-Length: {len(content)}",
+    ]
+    return "\r\n".join([*lines, "", ""]).encode() + content

@@ -32,7 +32,9 @@ def svg(systems, measurements, conditions):
 
 def panel(measure, rows, conditions):
     title = report.label(measure, conditions) + (f" ({measure.unit})" if measure.unit else "")
-    yield f'<text y="16" font-size="14" font-weight="600">{escape(title)}</text>'
+    better = "more is better" if measure.more_is_better else "less is better"
+    yield f'<text y="16" font-size="14" font-weight="600">{escape(title)}'
+    yield f'<tspan dx="8" font-size="12" font-weight="400" fill="#57606a">{better}</tspan></text>'
     scale = BAR_WIDTH / (max(max(values) for _, values in rows) or 1)
     for position, (system, values) in enumerate(rows):
         median, low, high = (part(values) for part in (statistics.median, min, max))

@@ -9,6 +9,7 @@ class Measure(NamedTuple):
     label: str
     unit: str
     digits: int = 0
+    more_is_better: bool = False
 
 
 MEASURES = [
@@ -20,7 +21,7 @@ MEASURES = [
     Measure("ingest_memory", "Peak memory of the ingest", "MB"),
     Measure("one_client", "Search, 1 client, p50", "ms", 1),
     Measure("many_clients", "Search, {clients} clients, p50", "ms", 1),
-    Measure("throughput", "Search, {clients} clients", "requests/s"),
+    Measure("throughput", "Search, {clients} clients", "requests/s", more_is_better=True),
 ]
 REFERENCE = "docent"
 
@@ -28,7 +29,7 @@ REFERENCE = "docent"
 def measures(measurements):
     """The measures that have values, in order. Quality has one for each question set."""
     names = {measurement["measure"] for measurement in measurements}
-    quality = [Measure(name, f"nDCG@10, {name.split(':')[1]}", "", 3) for name in sorted(names) if ":" in name]
+    quality = [Measure(name, f"nDCG@10, {name.split(':')[1]}", "", 3, True) for name in sorted(names) if ":" in name]
     return [measure for measure in MEASURES + quality if measure.name in names]
 
 

@@ -27,6 +27,7 @@ import report
 import systems
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+PROGRAM = REPOSITORY / "target/release/docent"
 PARTS = ["install", "ingest", "search", "quality"]
 
 
@@ -49,21 +50,25 @@ def main():
 def parse_arguments():
     names = [system.name for system in systems.all_systems(None)]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--books", type=resolved, required=True, metavar="DIR", help="folder of Markdown to ingest and search")
-    parser.add_argument("--out", type=resolved, required=True, metavar="DIR", help="folder for the results")
-    parser.add_argument("--docent", type=resolved, default=REPOSITORY / "target/release/docent", metavar="FILE")
-    parser.add_argument("--work", type=resolved, default=REPOSITORY / "target/peers", metavar="DIR",
-                        help="folder for environments and indexes, kept for the next run; default: target/peers")
-    parser.add_argument("--quality", type=resolved, nargs="*", default=[], metavar="DIR", help="question sets in the BEIR layout")
-    parser.add_argument("--rounds", type=int, default=5, help="default: 5; 0 only writes the report again, with --append")
-    parser.add_argument("--ingest-rounds", type=int, metavar="N", help="ingest only in the first N rounds")
-    parser.add_argument("--seconds", type=float, default=3.0, help="duration of each search measurement; default: 3")
-    parser.add_argument("--clients", type=int, default=50, help="number of clients at the same time; default: 50")
-    parser.add_argument("--peer-threads", type=int, default=1, metavar="N",
-                        help="threads a Python server uses for one question; default: 1; 0: as the library chooses")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="measure only this")
-    parser.add_argument("--systems", nargs="+", choices=names, metavar="NAME", help="measure only these: " + ", ".join(names))
-    parser.add_argument("--append", action="store_true", help="add to the measurements in OUT")
+
+    def flag(name, help, **options):
+        parser.add_argument(name, help=help, **options)
+
+    flag("--books", "folder of Markdown to ingest and search", type=resolved, required=True, metavar="DIR")
+    flag("--out", "folder for the results", type=resolved, required=True, metavar="DIR")
+    flag("--docent", "default: target/release/docent", type=resolved, default=PROGRAM, metavar="FILE")
+    flag("--work", "folder that keeps environments and indexes; default: target/peers",
+         type=resolved, default=REPOSITORY / "target/peers", metavar="DIR")
+    flag("--quality", "question sets in the BEIR layout", type=resolved, nargs="*", default=[], metavar="DIR")
+    flag("--rounds", "default: 5; 0, with --append, only writes the report again", type=int, default=5, metavar="N")
+    flag("--ingest-rounds", "ingest only in the first N rounds", type=int, metavar="N")
+    flag("--seconds", "duration of each search measurement; default: 3", type=float, default=3.0, metavar="S")
+    flag("--clients", "number of clients at the same time; default: 50", type=int, default=50, metavar="N")
+    flag("--peer-threads", "threads a Python server uses for one question; default: 1; 0: as the library chooses",
+         type=int, default=1, metavar="N")
+    flag("--only", "measure only this: " + ", ".join(PARTS), nargs="+", choices=PARTS, default=PARTS, metavar="PART")
+    flag("--systems", "measure only these: " + ", ".join(names), nargs="+", choices=names, metavar="NAME")
+    flag("--append", "add to the measurements in OUT", action="store_true")
     return parser.parse_args()
 
 

@@ -39,7 +39,8 @@ class Docent(System):
 
     def prepare(self, work):
         if not self.program.is_file():
-            raise SystemExit(f"{self.program} is missing; build it with `cargo build --release -p docent`, or use --docent")
+            hint = "build it with `cargo build --release -p docent`, or use --docent"
+            raise SystemExit(f"{self.program} is missing; {hint}")
 
     def fingerprint(self):
         return digest(self.program.read_bytes())
