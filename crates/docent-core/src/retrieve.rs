@@ -438,7 +438,10 @@ impl Retriever {
     ) -> Result<Candidates, RetrieveError> {
         let filter = question.filter();
         let depth = self.settings.depth.max(question.top_k());
-        Ok(self.index.search(&IndexQuery { text: question.text(), vector, filter, depth }).await?)
+        Ok(self
+            .index
+            .search(&IndexQuery { text: question.text(), vector, filter, depth, analyzed: false })
+            .await?)
     }
 
     /// Loads the chunks of these rows.

@@ -136,21 +136,30 @@ impl Typeahead {
     pub fn new(outline: Arc<Vec<PageOutline>>, words: Vec<(String, u32)>, analyzer: &Analyzer) -> Self {
         let mut counts: BTreeMap<String, u32> = words.into_iter().collect();
         let mut named: Vec<(Option<Place>, u32, Vec<String>)> = Vec::new();
-        let mut places = HashMap::new();
+        let (mut places, mut spellings) = (HashMap::new(), BTreeMap::new());
+        let mut distinct = |text: &str| {
+            for term in analyzer.terms(text) {
+                let spelling = text[term.start..term.end].to_lowercase();
+                if spelling != term.text {
+                    spellings.insert(spelling, term.text);
+                }
+            }
+            analyzer.distinct(text)
+        };
         for (page_number, page) in (0..).zip(outline.iter()) {
-            named.push((None, page_number, analyzer.distinct(&page.title)));
+            named.push((None, page_number, distinct(&page.title)));
             for (section_number, section) in (0..).zip(&page.sections) {
                 let place = (page_number, section_number);
                 places.entry(section.url.clone()).or_insert(place);
                 if let Some(heading) = section.heading.as_ref().filter(|heading| **heading != page.title) {
-                    named.push((Some(place), page_number, analyzer.distinct(heading)));
+                    named.push((Some(place), page_number, distinct(heading)));
                 }
             }
         }
         for term in named.iter().flat_map(|(_, _, terms)| terms) {
             *counts.entry(term.clone()).or_default() += 1;
         }
-        let vocabulary = Vocabulary::new(counts);
+        let vocabulary = Vocabulary::new(counts, spellings);
         let (mut titles, mut headings) = (HashMap::<u32, Vec<u32>>::new(), HashMap::<u32, Vec<Place>>::new());
         let mut lengths = HashMap::new();
         for (place, page, terms) in named {
@@ -277,7 +286,7 @@ impl Typeahead {
                 text.push(' ');
             }
         }
-        let query = IndexQuery { text: &text, vector: None, filter, depth: PASSAGES };
+        let query = IndexQuery { text: &text, vector: None, filter, depth: PASSAGES, analyzed: true };
         let rows: Vec<_> =
             index.search(&query).await?.lexical.into_iter().map(|candidate| candidate.row).collect();
         Ok(index.chunks(&rows).await?.into_iter().flatten().collect())
