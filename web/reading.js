@@ -314,12 +314,16 @@ function mark(places) {
   const [last] = places[places.length - 1];
   for (const code of new Set([...nodes.keys()].map((node) => node.parentElement.closest("pre")).filter(Boolean))) {
     const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
-    while (walker.nextNode()) {
-      const node = walker.currentNode;
-      const isBetween = (one, other) => one === other || Boolean(one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING);
-      if (!isBetween(first, node) || !isBetween(node, last) || !node.data.trim()) continue;
+    const texts = [];
+    while (walker.nextNode()) texts.push(walker.currentNode);
+    // The brackets that close the code belong to it.
+    const end = texts.indexOf(last);
+    const isWhole = end >= 0 && ![last.data.slice(nodes.get(last)[1] + 1), ...texts.slice(end + 1).map((node) => node.data)].some((text) => COUNTED.test(text));
+    for (const node of texts) {
+      const isAfter = (one, other) => Boolean(one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING);
+      if (isAfter(node, first) || (isAfter(last, node) && !isWhole) || !node.data.trim()) continue;
       const [from, to] = nodes.get(node) ?? [];
-      nodes.set(node, [node === first ? from : 0, node === last ? to : node.data.length - 1]);
+      nodes.set(node, [node === first ? from : 0, node === last && !isWhole ? to : node.data.length - 1]);
     }
   }
   return [...nodes].map(([node, [from, to]]) => {

@@ -114,6 +114,24 @@ mod tests {
         }
     }
 
+    /// `DOCENT_TEST_FORMULAS=FILE cargo test -p docent --bin docent formulas_of_a_file -- --ignored --nocapture`
+    #[test]
+    #[ignore = "counts the formulas of a file, one per line, that are shown"]
+    #[allow(clippy::print_stdout)]
+    fn formulas_of_a_file_are_shown() {
+        let Ok(file) = std::env::var("DOCENT_TEST_FORMULAS") else {
+            return println!("set DOCENT_TEST_FORMULAS to a file with one formula per line");
+        };
+        let text = std::fs::read_to_string(file).unwrap();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let failed: Vec<&&str> =
+            lines.iter().filter(|line| !html(&format!("$${line}$$")).contains("<math")).collect();
+        for line in &failed {
+            println!("as its source: {line}");
+        }
+        println!("{} of {} formulas are shown", lines.len() - failed.len(), lines.len());
+    }
+
     #[test]
     fn the_delimiters_say_how_a_formula_is_shown() {
         for (formula, mode) in

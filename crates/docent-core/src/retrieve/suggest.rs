@@ -303,12 +303,28 @@ fn about(title: &str) -> Option<String> {
         _ if first.ends_with("ing") && words.len() > 1 && !title.ends_with('s') => {
             Some(format!("How does {} work?", lowered(title)))
         }
-        _ if ["how", "why", "what", "when", "where"].contains(&first.as_str()) => Some(format!("{title}?")),
+        _ if ["how", "why", "what", "when", "where"].contains(&first.as_str()) => Some(asked(title, &words)),
         _ if words.len() == 1 && is_plural(&first) => Some(format!("What are {}?", lowered(title))),
         _ if ["a", "an", "the"].contains(&first.as_str()) => {
             Some(format!("What does the book say about {first}{}?", &title[first.len()..]))
         }
         _ => Some(format!("What does the book say about {title}?")),
+    }
+}
+
+/// The question for a heading that begins like one: "What a node is" becomes "What is a node?".
+fn asked(title: &str, words: &[&str]) -> String {
+    let (first, rest) = (words[0].to_lowercase(), words.get(1..).unwrap_or_default());
+    let second = rest.first().map(|word| word.to_lowercase()).unwrap_or_default();
+    let (last, middle) =
+        rest.split_last().map_or(("", String::new()), |(last, middle)| (*last, middle.join(" ")));
+    match (first.as_str(), last) {
+        _ if rest.is_empty() || second == "to" || ASKING.contains(&second.as_str()) => format!("{title}?"),
+        ("what", "is" | "are") if !middle.is_empty() => format!("What {last} {middle}?"),
+        ("how", "works") if !middle.is_empty() => format!("How does {middle} work?"),
+        ("how", "work") if !middle.is_empty() => format!("How do {middle} work?"),
+        ("when", _) => format!("What happens {}?", lowered(title)),
+        _ => format!("What does the book say about {}?", lowered(title)),
     }
 }
 
@@ -356,6 +372,10 @@ mod tests {
             ("Something missing?", None),
             ("Can I use MDX?", Some("Can I use MDX?")),
             ("How to walk", Some("How to walk?")),
+            ("What a node is", Some("What is a node?")),
+            ("How DDS works", Some("How does DDS work?")),
+            ("When the sea comes back", Some("What happens when the sea comes back?")),
+            ("What is new", Some("What is new?")),
             ("Isaac Sim", Some("What does the book say about Isaac Sim?")),
             ("docusaurus.config.js", Some("What does the book say about docusaurus.config.js?")),
             ("Docusaurus", Some("What does the book say about Docusaurus?")),
