@@ -128,7 +128,11 @@ async fn axe_finds_no_serious_problems_in_light_and_dark() {
 
 #[tokio::test]
 async fn axe_finds_no_serious_problems_on_a_phone() {
-    let library = Book::new().serve();
+    let code = format!(
+        "<section><h2 id=\"run\">Run</h2><p>Run this:</p><pre><code>{}</code></pre><p>Then stop.</p></section>",
+        "mill --turn ".repeat(20)
+    );
+    let library = Book::new().page("mill/run.html", "Run the mill", &code).serve();
     browse("axe-phone", async |browser| {
         for scheme in ["light", "dark"] {
             browser.emulate_phone().await;
@@ -151,6 +155,8 @@ async fn axe_finds_no_serious_problems_on_a_phone() {
             browser.tap(&browser.find("conversation-actions").await).await;
             browser.find("conversation-menu").await;
             browser.is_accessible(&format!("phone's conversations, {scheme}")).await;
+            browser.open(&format!("{}/read/mill/run.html", library.served.url)).await;
+            browser.is_accessible(&format!("phone's page to read, {scheme}")).await;
         }
     })
     .await;
