@@ -152,7 +152,9 @@ impl Vocabulary {
                 let beginning: String = entry.text.chars().take(length).collect();
                 distance = distance.min(osa_distance(word, &beginning));
             }
-            if distance > most && length >= TWO_LETTERS_FROM && is_stem_of_misspelled(entry, word) {
+            // Most terms have too many other letters.
+            let may_be_stem = length >= TWO_LETTERS_FROM && (entry.letters & !of_word).count_ones() <= 1;
+            if distance > most && may_be_stem && is_stem_of_misspelled(entry, word) {
                 distance = 2;
             }
             if distance <= most {
