@@ -371,10 +371,8 @@ fn pages_are_self_contained_and_have_a_strict_content_security_policy() {
     let plain = fetch(&[]);
     assert!(plain.headers().get("content-encoding").is_none());
     let packed = fetch(&[("accept-encoding", "br, gzip;q=0.8")]);
-    assert_eq!(
-        (&packed.headers()["content-encoding"], &packed.headers()["vary"]),
-        (&"gzip".parse().unwrap(), &"accept-encoding".parse().unwrap())
-    );
+    assert_eq!(packed.headers()["content-encoding"], "gzip");
+    assert!(packed.headers().get_all("vary").iter().any(|named| named == "accept-encoding"));
     let tag = packed.headers()["etag"].to_str().unwrap().to_owned();
     assert_ne!(plain.headers()["etag"], tag.as_str());
     let known = fetch(&[("accept-encoding", "gzip"), ("if-none-match", &tag)]);
