@@ -209,7 +209,7 @@ mod tests {
         ];
         assert_eq!(logo(&files).as_deref(), Some("website/static/img/logo.svg"));
         assert_eq!(logo(&[files[0], files[2]]), None, "there is no such file");
-        let mkdocs = "site_name: Mill\ntheme:\n  name: material\n  # logo: old.png\n  logo: assets/logo.png  # ours\nextra:\n  logo: x.png\n";
+        let mkdocs = "site_name: Mill\ntheme:\n  name: material\n  icon:\n    logo: material/library\n  # logo: old.png\n  logo: assets/logo.png  # ours\nextra:\n  logo: x.png\n";
         let files = [("mkdocs.yml", mkdocs), ("docs/assets/logo.png", "x"), ("docs/a.md", "# A")];
         assert_eq!(logo(&files).as_deref(), Some("docs/assets/logo.png"));
         let sphinx = "project = 'Mill'\nhtml_logo = \"_static/logo.png\"\n";
