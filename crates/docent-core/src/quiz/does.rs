@@ -106,10 +106,14 @@ fn subject_and_deed<'a>(text: &'a str, passage: &Passage<'_>) -> Option<(&'a str
     is_fine.then_some((subject, deed))
 }
 
-/// Whether a text begins with a subject and its verb, and not with the last item of a list: "`log/` for logs".
+/// Whether a text begins with a subject and its verb, and not with the last item of a list: "`log/` for logs". The verb may
+/// be left out: "`hz` measures the rate, and `bw` the bandwidth".
 fn has_own_verb(text: &str) -> bool {
     const BETWEEN: &str = "for of in on at by with from to that which";
     let found = words(text);
+    if found.len() > 1 && found[0].is_code() && has("the a an its", found[1].text) {
+        return true;
+    }
     let begins = found.first().is_some_and(|word| word.is_code() || has("the a an", word.text));
     let subject = found.iter().skip(1).take(LONGEST_SUBJECT).take_while(|word| !has(BETWEEN, word.text));
     begins && subject.into_iter().any(|word| has(FINITE, word.text) || is_third_person(word.text))

@@ -162,6 +162,10 @@ fn deeds_and_reasons_are_asked_for() {
         "# Pumps\n\n`--quiet` turns off the lamp of the pump, and the other lamp is what wakes the miller.\n",
         &[("What does `--quiet` do?", "turns off the lamp of the pump")],
     );
+    check(
+        "# Pumps\n\n`pumpctl hz` measures the rate of the pump, and `pumpctl bw` the width.\n",
+        &[("What does `pumpctl hz` do?", "measures the rate of the pump")],
+    );
     // A plural is not a verb, and "because" after "not" gives no reason.
     check(
         "# Pumps\n\n`GET` requests have no body at all. The pump stops, not because the valve of the pump is shut.\n",
