@@ -1,4 +1,4 @@
-// What follows an answer: the figures that it cites, and questions to go on with.
+// What follows an answer: the figures that it cites, and suggested questions.
 //
 // The chat page loads this script after the first answer.
 //
@@ -68,5 +68,5 @@ export async function offerNext(turn, response, thread, ask) {
   const open = questions.filter((question) => !asked.has(same(question))).slice(0, MOST_QUESTIONS);
   if (open.length === 0 || turn.after.querySelector(".ask-next")) return;
   const row = (question) => element("li", {}, element("button", { type: "button", "data-testid": "next-question", click: () => ask(question) }, question));
-  turn.after.append(element("nav", { class: "ask-next", "aria-label": "Questions to go on with" }, element("p", { class: "subheading" }, "Ask next"), element("ul", {}, open.map(row))));
+  turn.after.append(element("nav", { class: "ask-next", "aria-label": "Suggested questions" }, element("p", { class: "subheading" }, "Ask next"), element("ul", {}, open.map(row))));
 }

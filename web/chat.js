@@ -107,7 +107,7 @@ function newTurn(query, { selection = null, readOnly = false } = {}) {
   return new Turn(query, { announce, retry, readOnly, selection, again: () => composer.ask(query, selection), edit: () => composer.fill(query, selection), ended });
 }
 
-/** Shows what follows an answer: its figures, and questions to go on with. */
+/** Shows what follows an answer: its figures, and suggested questions. */
 async function ended(turn, response, live) {
   const after = await import("./after.js").catch(() => null);
   after?.showFigures(turn, response);

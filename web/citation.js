@@ -71,7 +71,7 @@ export function openInBook({ url, chunk_id, quote }, source, leave = () => {}) {
  * Splits the passage into the text before the quote, the quote, and the text after it.
  * Offsets count UTF-8 bytes, not JavaScript's UTF-16 units.
  */
-export function cutPassage(citation, source) {
+function cutPassage(citation, source) {
   const alone = { before: "", quote: citation.quote, after: "" };
   if (!source?.content) return alone;
   const bytes = new TextEncoder().encode(source.content);

@@ -1,4 +1,4 @@
-// The version and the locale of the page that the reader is on, as far as the book has them.
+// The version and the locale of the page that the user is on, as far as the book has them.
 //
 // Invariant: a name that the book does not have is never sent, so that every question has an answer.
 

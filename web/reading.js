@@ -262,7 +262,7 @@ const COUNTED = /[\p{L}\p{N}]/u;
  * Marks the words of `quote`, which is Markdown, in the rendered passage, and returns the marks. Only letters and digits
  * are compared. If the quote is not found as a whole, its lines are looked for.
  */
-export function markWords(passage, quote) {
+function markWords(passage, quote) {
   const { text, places } = lettersOf(passage);
   const found = (words, from = 0) => {
     const at = words ? text.indexOf(words, from) : -1;

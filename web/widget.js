@@ -13,8 +13,8 @@
 //   data-logo         URL of an image in the head of the panel
 //   data-book         search only this book, if there are several
 //   data-module       search only this module of the book
-//   data-version      version of the book to ask about, or all; defaults to that of the page, else the released one
-//   data-locale       locale of the book to ask about, or all; defaults to that of the page, else that of the site
+//   data-version      version of the book to ask about, or all; defaults to that of the page, else the default version
+//   data-locale       locale of the book to ask about, or all; defaults to that of the page, else the default locale
 //   data-search       off: no search; the default opens it with Ctrl-K, Command-K and the button in the panel
 //   data-position     right (default) or left
 //   data-theme        auto (default: html[data-theme], then the system), light or dark

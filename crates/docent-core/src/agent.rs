@@ -36,6 +36,7 @@ use crate::cache::Cache;
 use crate::chunk::Chunk;
 use crate::clock::Clock;
 use crate::embed::Embedder;
+use crate::excerpt::{Excerpt, excerpts};
 use crate::extract::{Material, extract};
 use crate::followup::refers_back;
 use crate::generate::{GenerateError, Generator, Meter, Usage};
@@ -267,6 +268,16 @@ struct Brief<'a> {
     meter: &'a Meter,
 }
 
+impl<'a> Brief<'a> {
+    /// What a model is sent with the question: the passages, cut to what matters; none if the model searches itself.
+    fn prefetched(&self, settings: &Settings) -> Vec<Excerpt<'a>> {
+        match settings.retrieval_mode {
+            RetrievalMode::Prefetch => excerpts(&self.retrieved.hits, &self.retrieved.read),
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// How an answer was produced; copied into the response.
 #[derive(Debug, Default)]
 struct Draft {
@@ -419,6 +430,8 @@ impl PinnedAgent {
             response.scope = selected.scope(response, &answered.sources);
         }
         response.charge(rewritten.usage);
+        let respelled = retrieved.respelled.clone().filter(|_| ask.selection.is_none());
+        let rewritten_query = respelled.or(rewritten_query);
         response.rewritten_query.clone_from(&rewritten_query);
         response.metadata.generation_time_ms =
             milliseconds(self.parts.clock.now().saturating_sub(generating));
@@ -438,9 +451,11 @@ impl PinnedAgent {
             let searched = about(asked.text());
             let (key, alone) = self.search(&searched).await?;
             if stands_alone(asked, &alone, &retrieved, self.retriever.analyzer()) {
+                let searched = as_searched(searched, &alone);
                 return Ok(Found { searched, key, retrieved: alone, rewritten_query: None });
             }
         }
+        let searched = as_searched(searched, &retrieved);
         Ok(Found { searched, key, retrieved, rewritten_query: rewritten })
     }
 
@@ -551,6 +566,14 @@ struct Found {
     retrieved: Retrieved,
     /// The follow-up as it was rewritten; none if the question stands alone.
     rewritten_query: Option<String>,
+}
+
+/// The question with its misspelled words corrected, as it was searched for.
+fn as_searched(question: Question, retrieved: &Retrieved) -> Question {
+    match &retrieved.respelled {
+        Some(text) => question.reworded(text),
+        None => question,
+    }
 }
 
 /// Whether a possible follow-up is a question of its own. If it refers back ("it", "that"), the book must

@@ -23,7 +23,8 @@ pub struct AgentResponse {
     pub session_id: Option<Uuid>,
     /// The question as asked, without surrounding white space.
     pub query: String,
-    /// The query that was searched for, if the question was a follow-up and had to be rewritten.
+    /// The query that was searched for, if it differs from the question: a follow-up that was completed, or a question with
+    /// misspelled words that were corrected.
     #[serde(default)]
     pub rewritten_query: Option<String>,
     /// Whether this is an answer, an abstention, a reply to small talk, or an answer the user stopped.

@@ -80,6 +80,12 @@ pub trait Embedder: Send + Sync {
         true
     }
 
+    /// The common words of the model's language that an uncommon lower-case word may be a misspelling of, most common first;
+    /// `None` if the word is common, or if the embedder cannot tell.
+    fn similar_words(&self, _word: &str) -> Option<Vec<String>> {
+        None
+    }
+
     /// Preferred number of texts per call.
     fn batch_size(&self) -> usize;
 

@@ -41,6 +41,7 @@ use crate::reader::Reader;
 use crate::relevance::{Calibration, Signals};
 use crate::rerank::{Placed, Reranker, Reranking, unplaced};
 use crate::sentence::sentences;
+use crate::spelling::{self, Doubtful};
 use crate::terms::Analyzer;
 use crate::typeahead::{PageMatch, Typeahead};
 pub use close_reading::PASSAGES_JUDGED;
@@ -82,6 +83,8 @@ pub struct Retrieved {
     pub uncovered: Vec<String>,
     /// Key terms of the question that no hit mentions.
     pub unmentioned: Vec<Unmentioned>,
+    /// The question with misspelled words corrected; none if nothing was corrected.
+    pub respelled: Option<String>,
     /// How many questions the user asked at once.
     pub parts: usize,
     /// Number of passages the reader judged; 0 without a reader or if it was busy.
@@ -118,6 +121,7 @@ impl Retrieved {
             read: Vec::new(),
             uncovered: Vec::new(),
             unmentioned: Vec::new(),
+            respelled: None,
             parts: 1,
             passages_judged: 0,
             reader_busy: false,
@@ -280,6 +284,52 @@ impl Retriever {
 
     /// Finds passages for a question. Several questions at once are searched one by one.
     pub async fn search(&self, question: &Question) -> Result<Retrieved, RetrieveError> {
+        let Some(respelled) = self.respelled(question.text()).await? else {
+            return self.search_parts(question).await;
+        };
+        let retrieved = self.search_parts(&question.reworded(&respelled)).await?;
+        Ok(Retrieved { respelled: Some(respelled), ..retrieved })
+    }
+
+    /// The question with misspelled words corrected; none if nothing had to be.
+    async fn respelled(&self, question: &str) -> Result<Option<String>, RetrieveError> {
+        let Some(embedder) = self.embedder.as_ref().filter(|_| self.language() == Language::default()) else {
+            return Ok(None);
+        };
+        let doubtful = spelling::doubtful(question, &|word| embedder.similar_words(word));
+        let mut corrections = Vec::new();
+        for Doubtful { span, word, similar } in doubtful {
+            if !self.is_absent(word).await? {
+                continue;
+            }
+            let mut right = None;
+            for other in similar {
+                if !self.is_absent(&other).await? {
+                    right = Some(other);
+                    break;
+                }
+            }
+            if right.is_none() {
+                let outline = self.outline().await?;
+                let headings = outline.iter().flat_map(|page| {
+                    let headings = page.sections.iter().filter_map(|section| section.heading.as_deref());
+                    std::iter::once(page.title.as_str()).chain(headings)
+                });
+                right = spelling::of_headings(word, headings);
+            }
+            corrections.extend(right.map(|right| (span, right)));
+        }
+        Ok((!corrections.is_empty()).then(|| spelling::corrected(question, &corrections)))
+    }
+
+    /// Whether a word has a term that the book lacks; words without a term are not absent.
+    async fn is_absent(&self, word: &str) -> Result<bool, RetrieveError> {
+        let filter = Filter::default();
+        let query = IndexQuery { text: word, vector: None, filter: &filter, depth: 1, analyzed: false };
+        Ok(!self.index.search(&query).await?.absent.is_empty())
+    }
+
+    async fn search_parts(&self, question: &Question) -> Result<Retrieved, RetrieveError> {
         let (text, remark) = remark(question.text());
         let parts = parts(text);
         if parts.len() < 2 {
@@ -574,6 +624,7 @@ impl Retriever {
             answers,
             hits,
             uncovered: Vec::new(),
+            respelled: None,
             parts: 1,
             total_found,
             relevance,

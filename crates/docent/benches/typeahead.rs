@@ -1,7 +1,7 @@
 //! Benchmark of search as you type: `cargo bench -p docent --bench typeahead`.
 //!
-//! Readers type the headings of a book letter by letter, every fourth one with a typing error, 20 keystrokes per second
-//! each, against the real binary. One reader, then 50, each with an address of its own. The server and the readers share
+//! Users type the headings of a book letter by letter, every fourth one with a typing error, 20 keystrokes per second
+//! each, against the real binary. One user, then 50, each with an address of its own. The server and the users share
 //! the machine; the server's CPU time does not depend on what else runs there.
 //!
 //! The book has 10,000 generated passages; `DOCENT_BENCH_BOOK=FOLDER` uses another one. `DOCENT_BENCH_SECONDS` sets the
@@ -129,7 +129,7 @@ fn keystrokes(headings: &[String], numbers: &mut Numbers) -> Vec<String> {
     (1..=letters.len().min(40)).map(|end| letters[..end].iter().collect()).collect()
 }
 
-/// What readers waited for.
+/// What users waited for.
 #[derive(Default)]
 struct Typed {
     /// Milliseconds of each keystroke that was answered.
@@ -140,23 +140,23 @@ struct Typed {
     refused: usize,
 }
 
-/// Lets `readers` type at the same time.
+/// Lets `users` type at the same time.
 async fn type_for(
     url: &str,
-    readers: usize,
+    users: usize,
     time: Duration,
     pause: Duration,
     headings: Arc<Vec<String>>,
 ) -> Typed {
-    let client = reqwest::Client::builder().pool_max_idle_per_host(readers).build().unwrap();
+    let client = reqwest::Client::builder().pool_max_idle_per_host(users).build().unwrap();
     let end = Instant::now() + time;
-    let typing: Vec<_> = (0..readers as u64)
-        .map(|reader| {
+    let typing: Vec<_> = (0..users as u64)
+        .map(|user| {
             let (client, url, headings) = (client.clone(), format!("{url}/api/v1/suggest"), headings.clone());
             tokio::spawn(async move {
-                let (mut numbers, mut all) = (Numbers(reader + 1), Typed::default());
-                let address = format!("10.{}.{}.1", reader / 250, reader % 250);
-                tokio::time::sleep(pause.mul_f64(reader as f64 / readers as f64)).await;
+                let (mut numbers, mut all) = (Numbers(user + 1), Typed::default());
+                let address = format!("10.{}.{}.1", user / 250, user % 250);
+                tokio::time::sleep(pause.mul_f64(user as f64 / users as f64)).await;
                 let mut ticks = tokio::time::interval(pause);
                 ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
                 while Instant::now() < end {
@@ -182,8 +182,8 @@ async fn type_for(
         })
         .collect();
     let mut all = Typed::default();
-    for reader in typing {
-        let its = reader.await.unwrap();
+    for user in typing {
+        let its = user.await.unwrap();
         all.times.extend(its.times);
         all.results += its.results;
         all.refused += its.refused;
@@ -229,13 +229,13 @@ async fn main() {
     );
     let time = Duration::from_secs(setting("DOCENT_BENCH_SECONDS", 20));
     let pause = Duration::from_secs(1) / setting("DOCENT_BENCH_KEYS", 20) as u32;
-    for readers in [1, 50] {
+    for users in [1, 50] {
         let (begun, used) = (Instant::now(), cpu_time(server.0.id()));
-        let typed = type_for(&url, readers, time, pause, headings.clone()).await;
+        let typed = type_for(&url, users, time, pause, headings.clone()).await;
         let (count, times) = (typed.times.len() as f64, &typed.times);
         let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
         println!(
-            "{readers:>3} readers: {:.0} keystrokes/s, p50 {:.1} ms, p95 {:.1} ms, slowest {:.1} ms; {:.0} % have results, {} refused",
+            "{users:>3} users: {:.0} keystrokes/s, p50 {:.1} ms, p95 {:.1} ms, slowest {:.1} ms; {:.0} % have results, {} refused",
             count / begun.elapsed().as_secs_f64(),
             at(0.5),
             at(0.95),

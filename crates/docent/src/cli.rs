@@ -61,7 +61,7 @@ pub enum Color {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Look at a documentation project and write a docent.toml for it
+    /// Recognize a documentation project and write a docent.toml for it
     Init(Init),
     /// Read the sources of a book and build its index
     Ingest(Ingest),
@@ -73,7 +73,7 @@ pub enum Command {
     Ask(Ask),
     /// Ask questions in an interactive chat
     Chat(Chat),
-    /// Ask yourself questions about the book, or write them as flashcards
+    /// Quiz yourself about the book, or write flashcards for Anki
     Quiz(Quiz),
     /// List, show, export, reset, delete or copy conversations
     #[command(subcommand)]
@@ -143,10 +143,10 @@ pub struct Ingest {
     /// Language of the book, as a two-letter code [default: detected]
     #[arg(long, value_name = "CODE")]
     pub language: Option<String>,
-    /// Version of the book that this is, if you ingest several
+    /// Version of the book that the source contains [default: detected]
     #[arg(long, value_name = "NAME", requires = "sources")]
     pub doc_version: Option<String>,
-    /// Locale that it is written in, if you ingest several
+    /// Locale of the source, such as en or pt-BR [default: detected]
     #[arg(long, value_name = "CODE", requires = "sources")]
     pub locale: Option<String>,
     /// Keep running and re-ingest when files change
@@ -186,7 +186,7 @@ pub struct Export {
     pub to: IndexKind,
 }
 
-/// The part of the index that `search`, `ask` and `chat` use.
+/// The part of the index that `search`, `ask`, `chat` and `quiz` use.
 #[derive(Debug, Clone, Args)]
 pub struct Part {
     /// Only use this book, if the index contains several
@@ -195,10 +195,10 @@ pub struct Part {
     /// Only use this module
     #[arg(long, short, value_name = "NAME")]
     pub module: Option<String>,
-    /// Version of the book to use, or `all` [default: the released one]
+    /// Version of the book to use, or `all` [default: the book's default version]
     #[arg(long, value_name = "NAME")]
     pub doc_version: Option<String>,
-    /// Locale of the book to use, or `all` [default: that of the site]
+    /// Locale of the book to use, or `all` [default: the book's default locale]
     #[arg(long, value_name = "CODE")]
     pub locale: Option<String>,
 }

@@ -147,11 +147,24 @@ impl Shared {
     /// This requires a vocabulary that marks the start of words, as in byte-level BPE; with others, all words
     /// count as common.
     fn is_common_word(&self, word: &str) -> bool {
-        let has_token =
-            |word: &str| self.parts.tokenizer.token_to_id(&format!("{WORD_START}{word}")).is_some();
-        if !has_token("the") {
-            return true;
-        }
+        !self.marks_words()
+            || self.is_regular(word)
+            || (word.len() >= LEAST_TYPO && one_edit_away(word).any(|other| self.token(&other).is_some()))
+    }
+
+    /// Whether the vocabulary marks the start of words.
+    fn marks_words(&self) -> bool {
+        self.token("the").is_some()
+    }
+
+    /// The token of a whole word. Common words have lower numbers.
+    fn token(&self, word: &str) -> Option<u32> {
+        self.parts.tokenizer.token_to_id(&format!("{WORD_START}{word}"))
+    }
+
+    /// Whether a word is common and spelled right.
+    fn is_regular(&self, word: &str) -> bool {
+        let has_token = |word: &str| self.token(word).is_some();
         let singular = word.strip_suffix('s').unwrap_or(word);
         let is_compound = |at: usize| {
             let (left, right) = singular.split_at(at);
@@ -161,7 +174,17 @@ impl Shared {
             || has_token(singular)
             || bases(word).any(|base| has_token(&base))
             || singular.char_indices().any(|(at, _)| is_compound(at))
-            || (word.len() >= LEAST_TYPO && one_edit_away(word).any(|other| has_token(&other)))
+    }
+
+    fn similar_words(&self, word: &str) -> Option<Vec<String>> {
+        if !self.marks_words() || self.is_regular(word) {
+            return None;
+        }
+        let mut found: Vec<(u32, String)> =
+            one_edit_away(word).filter_map(|other| Some((self.token(&other)?, other))).collect();
+        found.sort_unstable();
+        found.dedup();
+        Some(found.into_iter().map(|(_, word)| word).collect())
     }
 
     fn count_tokens(&self, text: &str) -> usize {
@@ -290,6 +313,10 @@ impl Embedder for LocalEmbedder {
         self.shared.is_common_word(word)
     }
 
+    fn similar_words(&self, word: &str) -> Option<Vec<String>> {
+        self.shared.similar_words(word)
+    }
+
     async fn embed(&self, texts: &[&str], purpose: Purpose) -> Result<Vec<Vector>, EmbedError> {
         let prefix = self.shared.parts.prefixes.of(purpose);
         let texts = texts.iter().map(|text| format!("{prefix}{text}")).collect();
@@ -350,6 +377,19 @@ mod tests {
         }
         for word in ["webots", "conda", "tokio", "esp32"] {
             assert!(!embedder.is_common_word(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn misspelled_words_are_similar_to_common_ones() {
+        let embedder = LocalEmbedder::bundled().unwrap();
+        for (word, right) in
+            [("lenght", "length"), ("recomended", "recommended"), ("everthing", "everything")]
+        {
+            assert_eq!(embedder.similar_words(word).unwrap().first().unwrap(), right);
+        }
+        for word in ["length", "students", "flowcharts"] {
+            assert_eq!(embedder.similar_words(word), None, "{word}");
         }
     }
 

@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use docent_core::reader::{Entailment, Judgement, Passage, Reader, ReaderError};
 use rten::{Model, NodeId, RunOptions, ThreadPool, Value};
+use rten_tensor::Tensor;
 use rten_tensor::prelude::*;
-use rten_tensor::{NdTensor, Tensor};
 use tokenizers::Tokenizer;
 
 use crate::embed::local::LocalEmbedder;
@@ -48,7 +48,7 @@ pub struct LocalReader {
 struct Shared {
     words: LocalEmbedder,
     model: Model,
-    inputs: [NodeId; 2],
+    input: NodeId,
     outputs: [NodeId; 4],
 }
 
@@ -63,9 +63,9 @@ impl LocalReader {
         let words = LocalEmbedder::bundled().map_err(|error| error.to_string())?;
         let model = options().load_static_slice(MODEL).map_err(|error| error.to_string())?;
         let node = |name: &str| model.node_id(name).map_err(|error| error.to_string());
-        let inputs = [node("word_vectors")?, node("attention_mask")?];
+        let input = node("word_vectors")?;
         let outputs = [node("rank")?, node("answerable")?, node("units")?, node("support")?];
-        Ok(Self { shared: Arc::new(Shared { words, model, inputs, outputs }) })
+        Ok(Self { shared: Arc::new(Shared { words, model, input, outputs }) })
     }
 }
 
@@ -114,8 +114,7 @@ impl Shared {
     ) -> Result<Judgement, String> {
         let Tokens { ids, marks } = Tokens::of(self.words.tokenizer(), query, heading, pieces)?;
         let vectors: Tensor<f32> = self.words.word_vectors(&ids, pool)?;
-        let mask = NdTensor::from_data([1, ids.len()], vec![1_i32; ids.len()]);
-        let inputs = vec![(self.inputs[0], vectors.view().into()), (self.inputs[1], mask.view().into())];
+        let inputs = vec![(self.input, vectors.view().into())];
         let options = RunOptions::default().with_thread_pool(Some(pool.clone()));
         let outputs = self.model.run_n(inputs, self.outputs, Some(options));
         let outputs = outputs.map_err(|error| format!("the reader failed: {error}"))?;

@@ -41,7 +41,7 @@ fn number(name: &str) -> Option<(Vec<u64>, bool)> {
     numbers.filter(|_| is_final || is_early).map(|numbers| (numbers, is_final))
 }
 
-/// Whether this follows the number of a preview: `beta`, `rc1`, `a2`.
+/// Whether this is the part after the number of a preview version: `beta`, `rc1`, `a2`.
 fn is_preview(rest: &str) -> bool {
     let is_number =
         |rest: &str| rest.trim_start_matches(['-', '.']).chars().all(|c| c.is_ascii_digit() || c == '.');

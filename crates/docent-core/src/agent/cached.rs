@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::response::Answered;
 use super::window::Window;
-use super::{AskError, Brief, Listener, PinnedAgent, RetrievalMode, State, TurnEvent};
+use super::{AskError, Brief, Listener, PinnedAgent, State, TurnEvent};
 use crate::answer::Verdict;
 use crate::generate::Message;
 use crate::index::Filter;
@@ -53,9 +53,8 @@ impl PinnedAgent {
     pub(super) fn answer_key(&self, search: SearchKey, brief: &Brief<'_>) -> AnswerKey {
         let hits = &brief.retrieved.hits;
         let sent = self.parts.generator.as_ref().map(|_| {
-            let shown =
-                if self.parts.settings.retrieval_mode == RetrievalMode::Prefetch { &hits[..] } else { &[] };
-            hash(&Window::new(brief.asked, shown, brief.history, &self.parts.settings).messages)
+            let sent = brief.prefetched(&self.parts.settings);
+            hash(&Window::new(brief.asked, &sent, brief.history, &self.parts.settings).messages)
         });
         AnswerKey { search, passages: hits.iter().map(|hit| hit.chunk.id).collect(), sent }
     }

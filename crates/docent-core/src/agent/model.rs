@@ -59,10 +59,9 @@ impl<'a> ModelTurn<'a> {
         brief: &Brief<'a>,
         writer: Writer<'a>,
     ) -> Self {
-        let prefetch = agent.parts.settings.retrieval_mode == RetrievalMode::Prefetch;
-        let mut hits = if prefetch { brief.retrieved.hits.clone() } else { Vec::new() };
-        let window = Window::new(brief.asked, &hits, brief.history, &agent.parts.settings);
-        hits.truncate(window.passages);
+        let sent = brief.prefetched(&agent.parts.settings);
+        let window = Window::new(brief.asked, &sent, brief.history, &agent.parts.settings);
+        let hits = sent[..window.passages].iter().map(|excerpt| excerpt.hit.clone()).collect();
         Self {
             agent,
             generator,

@@ -6,10 +6,10 @@
 use super::NO_INFORMATION;
 use super::settings::Settings;
 use crate::answer::ResponseKind;
+use crate::excerpt::Excerpt;
 use crate::generate::{Message, Role};
 use crate::prompt;
 use crate::query::Question;
-use crate::retrieve::Hit;
 use crate::session::Turn;
 
 /// Tokens reserved for the answer if `max_output_tokens` is not set.
@@ -33,21 +33,21 @@ pub struct Window {
 impl Window {
     /// Fills the window: the system prompt and the question first, then passages, then earlier turns from
     /// newest to oldest.
-    pub fn new(question: &Question, hits: &[Hit], history: &[Turn], settings: &Settings) -> Self {
+    pub fn new(question: &Question, found: &[Excerpt<'_>], history: &[Turn], settings: &Settings) -> Self {
         let system = prompt::system(&settings.tool_name);
         let answer = settings.max_output_tokens.map_or(ANSWER_TOKENS, |most| most as usize);
         let room = settings.context_tokens.saturating_sub(answer + OVERHEAD_TOKENS + tokens(&system));
-        let mut passages = hits.len();
-        let mut asked = prompt::question(question.text(), hits, 1);
+        let mut passages = found.len();
+        let mut asked = prompt::question(question.text(), found, 1);
         while passages > 1 && tokens(&asked) > room {
             passages -= 1;
-            asked = prompt::question(question.text(), &hits[..passages], 1);
+            asked = prompt::question(question.text(), &found[..passages], 1);
         }
         let mut warnings = Vec::new();
-        if passages < hits.len() {
+        if passages < found.len() {
             warnings.push(format!(
                 "only {passages} of {} passages fit in the model's context window (agent.context_tokens)",
-                hits.len()
+                found.len()
             ));
         }
         let room = room.saturating_sub(tokens(&asked));

@@ -49,7 +49,7 @@ fn without_passages_there_is_no_answer() {
 }
 
 #[test]
-fn a_section_answers_on_in_its_next_passage() {
+fn an_answer_may_continue_in_the_next_passage_of_its_section() {
     let answer = |section: u32, chance: f32| {
         let analyzer = Analyzer::new(Language::default());
         let first = chunk("page", 0, "Output of passing tests is captured.");

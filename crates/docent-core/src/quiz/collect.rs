@@ -30,7 +30,7 @@ pub async fn of_page(
     Ok(Some(found))
 }
 
-/// At most `limit` questions from all over a part of the book, the first of each page first.
+/// At most `limit` questions about a part of the book, the first of each page first.
 pub async fn of_book(
     book: &Retriever,
     filter: &Filter,

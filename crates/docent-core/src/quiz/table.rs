@@ -166,13 +166,13 @@ fn cell_of(passage: &Passage<'_>, header: &Row<'_>, row: &Row<'_>, column: usize
     }
     let (place, columns) = (passage.place_name(), header.cells.len());
     let question = if names_properties(header.cells[0]) && columns > 2 {
-        format!("In the table of {place}, what does the row “{key}” say about “{name}”?")
+        format!("In the table under {place}, what does the row “{key}” say about “{name}”?")
     } else if is_noun(name) {
         let verb =
             if name.ends_with('s') && !name.ends_with("ss") && name != "Status" { "are" } else { "is" };
-        format!("In the table of {place}, what {verb} the {} of {}?", lowered_header(name), quoted(key))
+        format!("In the table under {place}, what {verb} the {} of {}?", lowered_header(name), quoted(key))
     } else {
-        format!("In the table of {place}, what stands under “{name}” for {}?", quoted(key))
+        format!("In the table under {place}, what does the column “{name}” say about {}?", quoted(key))
     };
     Some(Draft { kind: QuizKind::Table, question, answer: vec![cell.to_owned()], quote: row.span.clone() })
 }
@@ -202,7 +202,7 @@ fn row_of(
         return None;
     }
     let question = format!(
-        "In the table of {}, which {} has “{cell}” under “{name}”?",
+        "In the table under {}, which {} has “{cell}” in the column “{name}”?",
         passage.place_name(),
         lowered_header(kind)
     );

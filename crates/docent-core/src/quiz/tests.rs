@@ -100,8 +100,11 @@ fn a_table_asks_for_a_cell_and_for_a_row() {
     check(
         &format!("# Pumps\n\n## Settings of the controller\n\n{table}"),
         &[
-            ("In the table of “Settings of the controller”, what is the default of `port`?", "`8080`"),
-            ("In the table of “Settings of the controller”, what is the default of `host`?", "`localhost`"),
+            ("In the table under “Settings of the controller”, what is the default of `port`?", "`8080`"),
+            (
+                "In the table under “Settings of the controller”, what is the default of `host`?",
+                "`localhost`",
+            ),
         ],
     );
     let table = "| Part | Task |\n| --- | --- |\n| Impeller | Throws water outwards |\n| Motor | Turns the wheel |\n\
@@ -110,10 +113,10 @@ fn a_table_asks_for_a_cell_and_for_a_row() {
         &format!("# Pumps\n\n## Which parts are there?\n\n{table}"),
         &[
             (
-                "In the table of “Which parts are there?”, which part has “Throws water outwards” under “Task”?",
+                "In the table under “Which parts are there?”, which part has “Throws water outwards” in the column “Task”?",
                 "Impeller",
             ),
-            ("In the table of “Which parts are there?”, what is the task of “Motor”?", "Turns the wheel"),
+            ("In the table under “Which parts are there?”, what is the task of “Motor”?", "Turns the wheel"),
         ],
     );
     // One column, cells that say nothing, and rows that cannot be told apart.
@@ -141,7 +144,7 @@ fn a_command_is_asked_for_by_its_purpose() {
 }
 
 #[test]
-fn deeds_and_reasons_are_asked_for() {
+fn what_something_does_and_why_are_asked_for() {
     check(
         "# Pumps\n\n- `--quiet` turns off the lamp of the pump.\n- `--loud` is new.\n\n\
          Divers use slow pumps, because fast water would carry them away.\n",

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_are_recognized() {
+    fn the_third_person_and_the_base_form_of_verbs_are_recognized() {
         for (word, base) in [("opens", "open"), ("copies", "copy"), ("passes", "pass"), ("uses", "use")] {
             assert!(is_third_person(word) && is_base(base), "{word}");
         }

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_can_be_given_away() {
+    fn a_question_can_give_its_answer_away() {
         assert!(given_away("What is the job of `smoother_server`?", "Smooths") > 0.9);
         assert_eq!(given_away("What is a node?", "a participant"), 0.0);
     }

@@ -55,6 +55,7 @@ pub fn joined(found: Vec<(String, Retrieved)>, top_k: usize) -> Retrieved {
         read,
         uncovered,
         unmentioned,
+        respelled: None,
         parts,
         terms,
     }

@@ -1,4 +1,4 @@
-//! Suggest questions to start with, or to go on with after an answer, generated from the headings of the book.
+//! Suggest questions for a new conversation or after an answer, generated from the headings of the book.
 //!
 //! Invariant: the book covers every suggested question. Each candidate is searched at most once per
 //! generation, however many users ask for suggestions; those of the pages that were used least recently may be

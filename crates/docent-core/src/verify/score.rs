@@ -67,6 +67,9 @@ const TURNED: f64 = 0.3;
 /// without changing the verdict.
 const DOUBT: std::ops::RangeInclusive<f32> = 0.3..=0.7;
 
+/// The typical size of the reader's log odds; divided by it, they are as large as the other inputs, which the fit needs.
+const TYPICAL_LOGIT: f64 = 4.0;
+
 /// Length of [`Signals::inputs`].
 pub const INPUTS: usize = 7;
 
@@ -94,7 +97,8 @@ impl Signals {
     /// The inputs of both parts of the model with a reader, each beginning with a constant; none without a reader.
     pub fn reader_inputs(&self) -> Option<([f64; MENTIONED], [f64; AGREES])> {
         let Verdict { mentioned, agrees } = self.reader?;
-        Some(([1.0, mentioned.into(), self.passage_coverage.into()], [1.0, agrees.into()]))
+        let scaled = |logit: f32| f64::from(logit) / TYPICAL_LOGIT;
+        Some(([1.0, scaled(mentioned), self.passage_coverage.into()], [1.0, scaled(agrees)]))
     }
 }
 

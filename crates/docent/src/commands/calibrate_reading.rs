@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use docent_core::excerpt::excerpts;
 use docent_core::read::fit::{Example, fit};
 use docent_core::read::{Judged, Read, Signals, Weights, WithReader, numbers_of_reader};
+use docent_core::retrieve::Retrieved;
 
 use crate::cli::CalibrateReading;
 use crate::compose;
@@ -55,17 +57,57 @@ async fn recorded(
     output: &Output,
 ) -> Result<String, Failure> {
     let mut lines = String::new();
+    let mut cutting = Cutting::default();
     for (name, questions) in questions {
         let kept = arguments.index.as_ref().map(|kept| kept.join(&name));
         let book = open_index(settings, &arguments.books.join(&name), kept.as_deref(), output).await?;
         for asked in questions {
             let question = question(asked.text(), PASSAGES_SHOWN)?;
             let found = book.retriever.search(&question).await.map_err(compose::retrieve_failure)?;
+            cutting.count(&asked, &found);
             lines += &asked.recorded(&found).to_string();
             lines.push('\n');
         }
     }
+    cutting.print(output)?;
     Ok(lines)
+}
+
+/// What cutting passages for a model saves and loses, over the answerable questions.
+#[derive(Default)]
+struct Cutting {
+    questions: usize,
+    /// Words of the passages, and of their excerpts.
+    words: [usize; 2],
+    /// Questions with an answer in the passages, and in their excerpts.
+    answered: [usize; 2],
+}
+
+impl Cutting {
+    fn count(&mut self, asked: &ReadingQuestion, found: &Retrieved) {
+        if !asked.is_answerable() {
+            return;
+        }
+        let whole: Vec<&str> = found.hits.iter().map(|hit| hit.chunk.content.as_str()).collect();
+        let cut = excerpts(&found.hits, &found.read);
+        let cut: Vec<&str> = cut.iter().map(|excerpt| excerpt.text.as_ref()).collect();
+        self.questions += 1;
+        for (at, texts) in [whole, cut].into_iter().enumerate() {
+            let text = texts.join("\n");
+            self.words[at] += text.split_whitespace().count();
+            self.answered[at] += usize::from(asked.is_answered_by(&text));
+        }
+    }
+
+    fn print(&self, output: &Output) -> Result<(), Failure> {
+        let questions = self.questions.max(1);
+        let share = |at: usize| 100.0 * self.answered[at] as f64 / questions as f64;
+        let words = |at: usize| self.words[at] / questions;
+        output.line(format!(
+            "{} questions: passages have {} words, the excerpts sent to a model {}; the answer is in {:.1} % of the passages, {:.1} % of the excerpts",
+            self.questions, words(0), words(1), share(0), share(1)
+        ))
+    }
 }
 
 /// Searches for the questions of every book. Each example lists the statements found, with their numbers and whether

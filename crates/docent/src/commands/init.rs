@@ -81,8 +81,8 @@ fn write(path: &Path, text: &str, replaces: bool) -> Result<(), Failure> {
     };
     let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Failure::new(Exit::Failed, format!("{} exists already", path.display()))
-            .hint("--force replaces it"),
+        ErrorKind::AlreadyExists => Failure::new(Exit::Failed, format!("{} already exists", path.display()))
+            .hint("use --force to replace it"),
         _ => Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display())),
     })
 }

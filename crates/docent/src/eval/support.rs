@@ -20,7 +20,7 @@ const PENALTY: f64 = 0.0005;
 
 /// How much worse it is to let a wrong sentence pass than to reject a right one: a rejected sentence is still shown, with a
 /// mark, while a citation makes a wrong one believable.
-const CAUTION: f64 = 1.7;
+const CAUTION: f64 = 2.0;
 
 /// A claim with its signals and its label.
 #[derive(Debug, Clone, Copy, Serialize)]

@@ -189,21 +189,22 @@ pub struct Suggesting {
     book: Option<String>,
     /// Only questions about this module.
     module: Option<String>,
-    /// Version of the book, or `all`; by default the released one. See `versions` of `GET /api/v1/modules`.
+    /// Version of the book, or `all`; if not set, the default version. See `versions` of `GET /api/v1/modules`.
     version: Option<String>,
-    /// Locale of the book, or `all`; by default that of the site. See `locales` of `GET /api/v1/modules`.
+    /// Locale of the book, or `all`; if not set, the default locale. See `locales` of `GET /api/v1/modules`.
     locale: Option<String>,
     /// Only questions that this page answers, at most 4: its `document_id` or its URL. If there is no such page,
     /// questions about the whole book.
     page: Option<String>,
-    /// With `page`: a heading of the page. Questions about the sections after it come first, and none is about itself.
+    /// With `page`: a heading of the page. Questions about the sections after it come first, and no question is about
+    /// its own section.
     heading: Option<String>,
 }
 
 /// Suggest questions
 ///
 /// Made from headings of the book. The book covers every suggested question. With `page`, the questions are about one
-/// page: suggestions for a reader of that page, or follow-up questions after an answer from it.
+/// page: for a user who is on that page, or after an answer from it.
 #[utoipa::path(get, path = "/api/v1/suggestions", tag = "book", params(Suggesting),
     responses(
         (status = 200, body = Suggestions, description = "Questions that the book covers"),

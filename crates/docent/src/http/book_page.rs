@@ -39,7 +39,7 @@ pub struct Rendering {
     pub module: String,
     /// Everything below the title, as HTML.
     pub body: String,
-    /// The book's own copy of the PDF that the page is.
+    /// If the page is a PDF: the book's own copy of it.
     pdf: Option<String>,
     sections: Vec<PageSection>,
 }
@@ -155,7 +155,7 @@ pub struct Page {
     html: String,
     /// The headings, in order.
     sections: Vec<PageSection>,
-    /// Of a PDF: where its pages are as images, on this server. Append the number of the page and `.svg`.
+    /// Only for PDFs: address of the pages as images, on this server. Append the number of the page and `.svg`.
     #[serde(skip_serializing_if = "Option::is_none")]
     drawn_pages: Option<String>,
     /// The page before this one.

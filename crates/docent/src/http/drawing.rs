@@ -48,7 +48,7 @@ const MOST_FAILED: usize = 1024;
 /// Maximum page number.
 const LAST_PAGE: u32 = 5_000;
 
-/// Maximum number of characters of the words that are looked for.
+/// Maximum length of the words to find, in characters.
 const MOST_CHARACTERS: usize = 4_000;
 
 /// File name of the copy of a PDF, and the number of a page.
@@ -150,7 +150,7 @@ pub struct Wanted {
     id: String,
     /// Number of the page, from 1.
     page: u32,
-    /// The words, as text; if they are not together on the page, each line is looked for.
+    /// The words, as text. If they are not on the page in one piece, each line is searched for alone.
     words: String,
 }
 

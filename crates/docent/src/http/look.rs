@@ -101,7 +101,7 @@ fn style(accent: Color) -> String {
         + &theme(":root[data-theme=\"dark\"]", dark, [0x16, 0x18, 0x1a], WHITE)
 }
 
-/// The color, as far towards `far` as text of this color on `ground` needs.
+/// The color, mixed with as much of `far` as text of this color needs to be readable on `ground`.
 fn readable(color: Color, ground: Color, far: Color) -> Color {
     let steps = (0..=20).map(|step| mixed(color, far, f64::from(step) / 20.0));
     steps.into_iter().find(|color| contrast(*color, ground) >= READABLE).unwrap_or(far)

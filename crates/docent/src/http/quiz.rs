@@ -30,15 +30,15 @@ const QUESTIONS: usize = 20;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct Wanted {
-    /// `document_id` of a page; without it, the questions are from all over the book.
+    /// `document_id` of a page; without it, the questions are about the whole book.
     page: Option<String>,
     /// Only pages of this book, if the index contains several.
     book: Option<String>,
     /// Only pages of this module.
     module: Option<String>,
-    /// Version of the book, or `all`; by default the released one. See `versions` of `GET /api/v1/modules`.
+    /// Version of the book, or `all`; if not set, the default version. See `versions` of `GET /api/v1/modules`.
     version: Option<String>,
-    /// Locale of the book, or `all`; by default that of the site. See `locales` of `GET /api/v1/modules`.
+    /// Locale of the book, or `all`; if not set, the default locale. See `locales` of `GET /api/v1/modules`.
     locale: Option<String>,
     /// Maximum number of questions; by default all about a page, or 20 about the book.
     #[param(minimum = 1, maximum = 1000)]
@@ -61,7 +61,7 @@ pub enum QuizFormat {
 /// Quiz questions.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Quiz {
-    /// The questions; about a page in reading order, about the book the first of each page first.
+    /// The questions: those about a page in reading order; those about the book with the first one of each page first.
     questions: Vec<QuizCard>,
     /// Version of the index.
     index_version: String,

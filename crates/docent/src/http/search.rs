@@ -41,9 +41,9 @@ pub struct SearchRequest {
     book: Option<String>,
     /// Only passages of this module.
     module: Option<String>,
-    /// Version of the book, or `all`; by default the released one. See `versions` of `GET /api/v1/modules`.
+    /// Version of the book, or `all`; if not set, the default version. See `versions` of `GET /api/v1/modules`.
     version: Option<String>,
-    /// Locale of the book, or `all`; by default that of the site. See `locales` of `GET /api/v1/modules`.
+    /// Locale of the book, or `all`; if not set, the default locale. See `locales` of `GET /api/v1/modules`.
     locale: Option<String>,
     /// Only passages with at least this score.
     #[schema(minimum = 0.0, maximum = 1.0)]
@@ -97,9 +97,9 @@ pub struct Typed {
     book: Option<String>,
     /// Only pages of this module.
     module: Option<String>,
-    /// Version of the book, or `all`; by default the released one. See `versions` of `GET /api/v1/modules`.
+    /// Version of the book, or `all`; if not set, the default version. See `versions` of `GET /api/v1/modules`.
     version: Option<String>,
-    /// Locale of the book, or `all`; by default that of the site. See `locales` of `GET /api/v1/modules`.
+    /// Locale of the book, or `all`; if not set, the default locale. See `locales` of `GET /api/v1/modules`.
     locale: Option<String>,
 }
 

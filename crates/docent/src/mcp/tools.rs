@@ -35,9 +35,9 @@ pub struct SearchBook {
     pub book: Option<String>,
     /// Only passages of this module, a part of the book; see `module_name` of the results.
     pub module: Option<String>,
-    /// The version of the book, or `all`; the released one by default. See `version` of the results.
+    /// The version of the book, or `all`; if not set, the default version. See `version` of the results.
     pub version: Option<String>,
-    /// The locale of the book, or `all`; that of the site by default. See `locale` of the results.
+    /// The locale of the book, or `all`; if not set, the default locale. See `locale` of the results.
     pub locale: Option<String>,
     /// Leave out passages with a score below this, 0 to 1; 0 by default.
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -55,9 +55,9 @@ pub struct AskBook {
     pub book: Option<String>,
     /// Answer only from this module, a part of the book.
     pub module: Option<String>,
-    /// The version of the book, or `all`; the released one by default. See `version` of the results.
+    /// The version of the book, or `all`; if not set, the default version. See `version` of the results.
     pub version: Option<String>,
-    /// The locale of the book, or `all`; that of the site by default. See `locale` of the results.
+    /// The locale of the book, or `all`; if not set, the default locale. See `locale` of the results.
     pub locale: Option<String>,
     /// Number of passages to answer from; 5 by default.
     #[schemars(range(min = 1, max = 10))]

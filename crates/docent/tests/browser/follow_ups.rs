@@ -1,4 +1,4 @@
-//! Questions to go on with after an answer, and questions about the page that the widget is on.
+//! Suggested questions after an answer, and about the page that the widget is on.
 
 use crate::book::{Book, DEFINITION};
 use crate::browser::browse;

@@ -68,7 +68,7 @@ async fn a_misspelled_and_an_unfinished_word_find_their_section() {
 }
 
 #[tokio::test]
-async fn the_rows_belong_to_the_text_and_the_last_one_asks_it() {
+async fn the_rows_belong_to_the_text_and_the_last_row_asks_it_as_a_question() {
     let library = Book::new().serve();
     browse("search-ask", async |browser| {
         browser.open_chat(&library.served.url).await;

@@ -82,6 +82,19 @@ fn an_abstention_names_the_unknown_name() {
 }
 
 #[test]
+fn misspelled_words_are_corrected() {
+    let docent = Docent::new();
+    let response = docent.json(&["ask", "what is the simplist way to pubish a mesage in ros 2"]);
+    assert_eq!(
+        response["rewritten_query"], "what is the simplest way to publish a message in ros 2",
+        "{response}"
+    );
+    assert_eq!(response["query"], "what is the simplist way to pubish a mesage in ros 2");
+    let run = docent.run(&["ask", "how does a humanoyd keep its balence?"]);
+    assert!(run.stderr.contains("searched for: how does a humanoid keep its balance?"), "{}", run.stderr);
+}
+
+#[test]
 fn small_talk_gets_a_suitable_reply() {
     let docent = Docent::new();
     let hello = docent.json(&["ask", "hello"]);

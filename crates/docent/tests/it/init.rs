@@ -50,8 +50,8 @@ fn an_existing_file_is_only_replaced_on_request() {
     docent.write("docent.toml", "mine = true\n");
     let run = docent.run(&["init"]);
     assert_eq!(run.status, 1);
-    assert!(run.stderr.contains("./docent.toml exists already"), "{}", run.stderr);
-    assert!(run.stderr.contains("--force replaces it"));
+    assert!(run.stderr.contains("./docent.toml already exists"), "{}", run.stderr);
+    assert!(run.stderr.contains("use --force to replace it"));
     assert_eq!(std::fs::read_to_string(docent.home.path().join("docent.toml")).unwrap(), "mine = true\n");
     docent.ok(&["init", "--force", "--base-url", "https://docs.mill.dev/v2"]);
     let written = std::fs::read_to_string(docent.home.path().join("docent.toml")).unwrap();

@@ -1,7 +1,7 @@
 //! Draws pages of PDFs, each in a process of its own.
 //!
-//! A page is drawn for a reader who waits, and anyone who may read can ask for it, so the limits are tighter than those
-//! of an ingest.
+//! A user waits for the page, and anyone who may read the book can request it, so the limits are tighter than those of
+//! an ingest.
 //!
 //! Invariant: a drawing never exceeds the memory, time and size limits here, and its process never outlives
 //! [`PdfDrawer::draw`].

@@ -104,7 +104,7 @@ struct Raw {
 }
 
 impl PageReader {
-    /// A reader whose time limit starts now.
+    /// The time limit starts now.
     pub fn new(fetcher: Fetcher, cache: Cache, limits: Limits) -> Self {
         let deadline = Instant::now() + limits.total_time;
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);

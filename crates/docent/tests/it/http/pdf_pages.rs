@@ -30,7 +30,7 @@ fn words(site: &Site, page: u32, words: &str) -> (u16, Value) {
 }
 
 #[test]
-fn pages_of_a_pdf_are_images_that_can_do_nothing() {
+fn drawn_pages_of_a_pdf_contain_nothing_active() {
     let site = Site::of(book());
     let address = drawn_pages(&site);
     let get = |path: &str| site.send(Method::GET, path, None, &[]);

@@ -1,4 +1,4 @@
-//! `GET /api/v1/suggestions`: questions to begin with, and to go on with.
+//! `GET /api/v1/suggestions`: suggested questions for a new conversation, and after an answer.
 
 use serde_json::Value;
 
