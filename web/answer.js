@@ -210,7 +210,9 @@ function summary(response, abstained) {
 }
 
 function provenance(response) {
-  const writer = response.model_used === "extractive" ? "Quoted from the book" : response.model_used;
+  // An abstention, or a reply to a greeting, quotes nothing.
+  const quotes = response.citations.length > 0 ? "Quoted from the book" : "";
+  const writer = response.model_used === "extractive" ? quotes : response.model_used;
   const milliseconds = response.metadata?.response_time_ms;
   if (!Number.isFinite(milliseconds) || milliseconds <= 0) return writer;
   const took = milliseconds < 1000 ? `${Math.max(1, Math.round(milliseconds))} ms` : `${(milliseconds / 1000).toFixed(1)} s`;

@@ -259,8 +259,8 @@ async function describeBook() {
         ? ["This is the built-in sample book.", element("span", { class: "for-operator" }, " Run docent ingest FOLDER to add your own.")]
         : ["Answers come only from this book."]),
     );
-    const writer = status.model === "extractive" ? "extractive answers" : status.model;
-    byId("about").textContent = `${status.pages} pages · ${writer} · Docent ${status.version}`;
+    const writer = status.model === "extractive" ? "answers quote the book" : status.model;
+    byId("about").textContent = `${status.pages} ${status.pages === 1 ? "page" : "pages"} · ${writer} · Docent ${status.version}`;
   } catch (problem) {
     if (problem.status === 401 && (await askForKey())) {
       offerParts();

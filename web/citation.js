@@ -177,8 +177,9 @@ class Card {
     const [page, ...headings] = whereabouts(citation, source);
     const { before, after } = cutPassage(citation, source);
     const quote = element("mark", { "data-testid": "citation-quote" }, this.quoted());
-    // Lists, code and tables stand alone.
-    const isBlock = quote.querySelector("li, pre, table");
+    // Paragraphs, lists, code and tables stand alone.
+    const isBlock = Boolean(quote.querySelector("p, li, pre, table"));
+    quote.classList.toggle("is-blocks", isBlock);
     // Only spans, because the card is inside a paragraph, where block elements are not allowed.
     const passage = element(
       "span",
@@ -220,14 +221,23 @@ class Card {
   }
 }
 
-/** Shortens the text before a quote from the start, between words. */
-function shortenedStart(text) {
+/** Light Markdown as text; of a table or code, which cannot be shown in a line, nothing. */
+function plain(markdown) {
+  if (/^\s*([|~#>]|\x60{3}|[-*+] |\d+[.)] )/m.test(markdown)) return "";
+  return markdown.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/[\x60*]/g, "");
+}
+
+/** Shortens the text before a quote from the start, between words. It is in the same paragraph. */
+function shortenedStart(passage) {
+  const text = plain(passage.slice(passage.lastIndexOf("\n\n") + 1));
   if (text.length <= CONTEXT) return text.trimStart();
   return `… ${text.slice(-CONTEXT).replace(/^\S*\s+/, "")}`;
 }
 
-/** Shortens the text after a quote at the end, between words. */
-function shortenedEnd(text) {
+/** Shortens the text after a quote at the end, between words. It is in the same paragraph. */
+function shortenedEnd(passage) {
+  const [paragraph] = passage.split("\n\n", 1);
+  const text = plain(paragraph);
   if (text.length <= CONTEXT) return text.trimEnd();
   return `${text.slice(0, CONTEXT).replace(/\s+\S*$/, "")} …`;
 }

@@ -21,7 +21,7 @@ export class ReadingPane {
   #headings = element("select", { id: "reading-headings", "aria-label": "On this page", "data-testid": "reading-headings", change: () => this.#goTo(this.#headings.value) });
   #quiz = iconButton("check", "", { class: "plain", "data-testid": "reading-quiz", click: () => this.#startQuiz() }, "Quiz me on this page");
   #outside = element("span", {});
-  #body = element("div", { class: "reading-body book-page", role: "document", tabindex: "0", "aria-labelledby": "reading-title", "data-testid": "reading-body" });
+  #body = element("div", { class: "reading-body book-page", role: "document", tabindex: "0", "aria-labelledby": "reading-title", "data-testid": "reading-body", scroll: () => this.#follow() });
   #view = element("span", { class: "reading-view" });
   #neighbors = element("nav", { class: "reading-neighbors", "aria-label": "Pages before and after" });
   #askSelection;
@@ -31,6 +31,8 @@ export class ReadingPane {
   /** The drawn pages of a PDF. */
   #drawn = null;
   #wanted = 0;
+  /** Where the pane was scrolled to for a heading, which may be too far down to be at the top. */
+  #jumped = -1;
 
   /** `where` receives the pane; `onSelect` receives selected text to ask about, `announce` says what happened. */
   constructor(where, { onSelect, announce }) {
@@ -47,7 +49,7 @@ export class ReadingPane {
       "dialog",
       { class: "reading", "aria-labelledby": "reading-title", "data-testid": "reading", close: () => this.#closed(), keydown: (event) => this.#onKey(event), click: (event) => event.target === this.#dialog && this.close() },
       element(
-        "header",
+        "div",
         { class: "reading-head" },
         element("div", {}, this.#title, this.#where),
         this.#outside,
@@ -151,6 +153,16 @@ export class ReadingPane {
   #goTo(number) {
     const heading = number === "" ? null : this.#body.querySelectorAll("[data-heading]")[Number(number)];
     this.#scrollTo(heading);
+    this.#jumped = this.#body.scrollTop;
+  }
+
+  /** The list of headings names the section that is being read. */
+  #follow() {
+    if (this.#headings.hidden || Math.abs(this.#body.scrollTop - this.#jumped) < 2) return;
+    const { top, height } = this.#body.getBoundingClientRect();
+    const isAbove = (heading) => (this.#drawn?.placeOf(heading) ?? heading).getBoundingClientRect().top <= top + height / 4 + 8;
+    const passed = this.#body.scrollTop > 0 ? [...this.#body.querySelectorAll("[data-heading]")].filter(isAbove).length : 0;
+    this.#headings.value = passed > 0 ? String(passed - 1) : "";
   }
 
   /** Scrolls only the pane; `scrollIntoView` would also scroll the conversation. */
@@ -291,10 +303,29 @@ function bare(markdown) {
   return [...shown].filter((sign) => sign.length === 1 && COUNTED.test(sign)).join("");
 }
 
-/** Wraps the text between the first and the last of these places in each text node, with the punctuation after it. */
+/**
+ * Wraps the text between the first and the last of these places in each text node, with the punctuation after it. In
+ * code, where words are few, everything between the first and the last place is marked.
+ */
 function mark(places) {
   const nodes = new Map();
   for (const [node, at] of places) nodes.set(node, [nodes.get(node)?.[0] ?? at, at]);
+  const [first] = places[0];
+  const [last] = places[places.length - 1];
+  for (const code of new Set([...nodes.keys()].map((node) => node.parentElement.closest("pre")).filter(Boolean))) {
+    const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+    const texts = [];
+    while (walker.nextNode()) texts.push(walker.currentNode);
+    // The brackets that close the code belong to it.
+    const end = texts.indexOf(last);
+    const isWhole = end >= 0 && ![last.data.slice(nodes.get(last)[1] + 1), ...texts.slice(end + 1).map((node) => node.data)].some((text) => COUNTED.test(text));
+    for (const node of texts) {
+      const isAfter = (one, other) => Boolean(one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING);
+      if (isAfter(node, first) || (isAfter(last, node) && !isWhole) || !node.data.trim()) continue;
+      const [from, to] = nodes.get(node) ?? [];
+      nodes.set(node, [node === first ? from : 0, node === last && !isWhole ? to : node.data.length - 1]);
+    }
+  }
   return [...nodes].map(([node, [from, to]]) => {
     const range = document.createRange();
     range.setStart(node, from);

@@ -157,6 +157,7 @@ fn measure(bencher: Bencher<'_, '_>, words: bool, vector: bool, filter: &Filter)
             vector: vector.then_some(query_vector.as_slice()),
             filter,
             depth: 400,
+            analyzed: false,
         };
         let generation = BOOK.generation().unwrap();
         let ranking = fuse(&generation.search(&query).unwrap(), Weights::default());

@@ -9,6 +9,7 @@
 //! Invariant: every response is small talk, an abstention, or an answer with citations from the index. It is
 //! stored before it is reported as complete, and a turn uses the same snapshot of the book throughout.
 
+mod aside;
 mod history;
 mod cached;
 mod writer;

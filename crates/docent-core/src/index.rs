@@ -18,6 +18,7 @@ use crate::chunk::Chunk;
 use crate::edition::{Choice, Edition, Variant};
 use crate::embed::EmbedderId;
 use crate::language::Language;
+use crate::terms::Analyzer;
 
 /// Stores chunks and finds them.
 #[async_trait]
@@ -128,6 +129,20 @@ pub struct IndexQuery<'a> {
     pub filter: &'a Filter,
     /// Number of candidates in each ranking.
     pub depth: usize,
+    /// Whether the text consists of terms of the vocabulary already, separated by spaces. A whole identifier in lower case
+    /// would otherwise be taken for a word.
+    pub analyzed: bool,
+}
+
+impl IndexQuery<'_> {
+    /// The terms of the keyword search, each once.
+    pub fn terms(&self, analyzer: &Analyzer) -> Vec<String> {
+        if !self.analyzed {
+            return analyzer.distinct(self.text);
+        }
+        let mut seen = HashSet::new();
+        self.text.split_whitespace().filter(|term| seen.insert(*term)).map(str::to_owned).collect()
+    }
 }
 
 /// Restricts a search to part of the index.

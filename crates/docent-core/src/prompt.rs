@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::excerpt::Excerpt;
 use crate::generate::ToolSpec;
 use crate::query::DEFAULT_HITS;
+use crate::quiz::QuizQuestion;
 use crate::retrieve::Hit;
 use crate::search_response::SourceChunk;
 
@@ -27,6 +28,22 @@ pub fn question(question: &str, passages: &[Excerpt<'_>], first: usize) -> Strin
 /// Asks the model to rewrite a follow-up so that it can be searched alone.
 pub fn rewrite(conversation: &str, question: &str) -> String {
     filled(include_str!("prompts/rewrite.md"), &[("{conversation}", conversation), ("{question}", question)])
+}
+
+/// Asks the model to phrase quiz questions, numbered from 1.
+pub fn phrase(questions: &[QuizQuestion]) -> String {
+    let questions: Vec<String> = questions
+        .iter()
+        .zip(1..)
+        .map(|(question, number)| {
+            let (answer, quote) = (defused(&question.answer), defused(&question.quote));
+            format!(
+                "{number}. {}\nAnswer: {answer}\n<passage>\n{quote}\n</passage>",
+                defused(&question.question)
+            )
+        })
+        .collect();
+    filled(include_str!("prompts/quiz.md"), &[("{questions}", &questions.join("\n\n"))])
 }
 
 /// Replaces all placeholders in one pass, because a value may contain the name of another placeholder.

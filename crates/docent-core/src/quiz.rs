@@ -1,4 +1,4 @@
-//! Make quiz questions about a page, without a model.
+//! Make quiz questions about a page, without a model. A model may only phrase them better.
 //!
 //! Definitions, lists, steps, tables, commands and reasons of the book become questions whose answers are in the book,
 //! word for word. A question has to make sense without the page: it names what it is about, and a sentence that needs
@@ -15,6 +15,7 @@ mod finish;
 mod hint;
 mod list;
 mod passage;
+mod phrase;
 mod pick;
 mod reason;
 mod command;
@@ -35,6 +36,7 @@ pub use anki::anki;
 pub use collect::{MOST_QUESTIONS, of_book, of_page};
 use finish::{Draft, finish};
 use passage::Passage;
+pub use phrase::{MOST_PHRASED, wordings};
 
 /// What a question is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -71,6 +73,9 @@ pub struct QuizQuestion {
     pub id: Uuid,
     /// What the question is made from.
     pub kind: QuizKind,
+    /// The model that phrased the question; none if it is phrased by rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phrased_by: Option<String>,
     /// The question, as light Markdown.
     pub question: String,
     /// The answer, in words of the quote; a list if several things are asked for.

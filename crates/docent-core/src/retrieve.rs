@@ -335,7 +335,7 @@ impl Retriever {
     /// Whether a word has a term that the book lacks; words without a term are not absent.
     async fn is_absent(&self, word: &str) -> Result<bool, RetrieveError> {
         let filter = Filter::default();
-        let query = IndexQuery { text: word, vector: None, filter: &filter, depth: 1 };
+        let query = IndexQuery { text: word, vector: None, filter: &filter, depth: 1, analyzed: false };
         Ok(!self.index.search(&query).await?.absent.is_empty())
     }
 
@@ -498,7 +498,10 @@ impl Retriever {
     ) -> Result<Candidates, RetrieveError> {
         let filter = question.filter();
         let depth = self.settings.depth.max(question.top_k());
-        Ok(self.index.search(&IndexQuery { text: question.text(), vector, filter, depth }).await?)
+        Ok(self
+            .index
+            .search(&IndexQuery { text: question.text(), vector, filter, depth, analyzed: false })
+            .await?)
     }
 
     /// Loads the chunks of these rows.

@@ -163,7 +163,7 @@ impl MemoryIndex {
 #[async_trait]
 impl Index for MemoryIndex {
     async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError> {
-        let terms = self.analyzer.distinct(query.text);
+        let terms = query.terms(&self.analyzer);
         let width = self.chunks.first().map_or(0, |(_, vector)| vector.len());
         if let Some(vector) = query.vector.filter(|vector| vector.len() != width) {
             return Err(IndexError::WrongWidth { expected: width, actual: vector.len() });
@@ -279,7 +279,7 @@ pub async fn index_contract(make: impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dyn 
     let index = make(chunks.iter().map(with_vectors).collect()).await;
     let everything = Filter::default();
     let search = async |text: &str, vector: Option<&[f32]>, filter: &Filter, depth: usize| {
-        index.search(&IndexQuery { text, vector, filter, depth }).await
+        index.search(&IndexQuery { text, vector, filter, depth, analyzed: false }).await
     };
     let pages = async |candidates: &[Candidate]| -> Vec<String> {
         let chunks = load(&*index, candidates).await.unwrap();

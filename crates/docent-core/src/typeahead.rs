@@ -15,8 +15,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::cache::Cache;
 use crate::chunk::Chunk;
-use crate::index::{Filter, Index, IndexError, IndexQuery, PageOutline};
+use crate::index::{Filter, Index, IndexError, IndexQuery, PageOutline, RowId};
 use crate::sentence::sentences;
 use crate::terms::Analyzer;
 use vocabulary::Vocabulary;
@@ -26,6 +27,9 @@ const MOST_WORDS: usize = 12;
 
 /// Number of passages of the keyword search that are considered.
 const PASSAGES: usize = 32;
+
+/// Number of passages whose terms are kept: the next keystroke mostly finds the same ones.
+const PASSAGES_KEPT: usize = 2048;
 
 /// Number of terms of a typed word that are searched for in the text.
 const TERMS_OF_WORD: usize = 4;
@@ -106,6 +110,15 @@ pub struct Typeahead {
     places: HashMap<String, Place>,
     /// Whether there is more than one module.
     has_modules: bool,
+    /// The passages that were found last.
+    loaded: Cache<RowId, Arc<Loaded>>,
+}
+
+/// A passage with the terms of its text.
+#[derive(Debug)]
+struct Loaded {
+    passage: Arc<Chunk>,
+    terms: HashSet<u32>,
 }
 
 /// A section: the numbers of its page and of the section on the page.
@@ -136,21 +149,30 @@ impl Typeahead {
     pub fn new(outline: Arc<Vec<PageOutline>>, words: Vec<(String, u32)>, analyzer: &Analyzer) -> Self {
         let mut counts: BTreeMap<String, u32> = words.into_iter().collect();
         let mut named: Vec<(Option<Place>, u32, Vec<String>)> = Vec::new();
-        let mut places = HashMap::new();
+        let (mut places, mut spellings) = (HashMap::new(), BTreeMap::new());
+        let mut distinct = |text: &str| {
+            for term in analyzer.terms(text) {
+                let spelling = text[term.start..term.end].to_lowercase();
+                if spelling != term.text {
+                    spellings.insert(spelling, term.text);
+                }
+            }
+            analyzer.distinct(text)
+        };
         for (page_number, page) in (0..).zip(outline.iter()) {
-            named.push((None, page_number, analyzer.distinct(&page.title)));
+            named.push((None, page_number, distinct(&page.title)));
             for (section_number, section) in (0..).zip(&page.sections) {
                 let place = (page_number, section_number);
                 places.entry(section.url.clone()).or_insert(place);
                 if let Some(heading) = section.heading.as_ref().filter(|heading| **heading != page.title) {
-                    named.push((Some(place), page_number, analyzer.distinct(heading)));
+                    named.push((Some(place), page_number, distinct(heading)));
                 }
             }
         }
         for term in named.iter().flat_map(|(_, _, terms)| terms) {
             *counts.entry(term.clone()).or_default() += 1;
         }
-        let vocabulary = Vocabulary::new(counts);
+        let vocabulary = Vocabulary::new(counts, spellings);
         let (mut titles, mut headings) = (HashMap::<u32, Vec<u32>>::new(), HashMap::<u32, Vec<Place>>::new());
         let mut lengths = HashMap::new();
         for (place, page, terms) in named {
@@ -167,7 +189,8 @@ impl Typeahead {
         }
         let module = |page: &PageOutline| (page.book_name.clone(), page.module_name.clone());
         let has_modules = outline.iter().map(module).collect::<HashSet<_>>().len() > 1;
-        Self { outline, vocabulary, titles, headings, lengths, places, has_modules }
+        let loaded = Cache::new(PASSAGES_KEPT);
+        Self { outline, vocabulary, titles, headings, lengths, places, has_modules, loaded }
     }
 
     /// At most `limit` pages for what was typed, best first.
@@ -184,19 +207,15 @@ impl Typeahead {
             return Ok(Vec::new());
         }
         let mut found = self.in_headings(&words, filter);
-        for (rank, passage) in self.passages(&words, filter, index).await?.into_iter().enumerate() {
+        for (rank, found_here) in self.passages(&words, filter, index, analyzer).await?.iter().enumerate() {
+            let Loaded { passage, terms } = found_here.as_ref();
             let Some(&place) = self.places.get(&passage.url) else { continue };
-            let terms: HashSet<u32> = analyzer
-                .distinct(&passage.content)
-                .iter()
-                .filter_map(|term| self.vocabulary.number(term))
-                .collect();
             let section = found.entry(place).or_insert_with(|| self.blank(place, &words));
             for (score, meanings) in section.words.iter_mut().zip(&words) {
-                *score = score.max(IN_TEXT * best(meanings, &terms));
+                *score = score.max(IN_TEXT * best(meanings, terms));
             }
             if section.passage.is_none() {
-                (section.passage, section.rank) = (Some(passage), rank);
+                (section.passage, section.rank) = (Some(passage.clone()), rank);
             }
         }
         Ok(self.shown(found, &words, limit, analyzer))
@@ -263,7 +282,8 @@ impl Typeahead {
         words: &[Meanings],
         filter: &Filter,
         index: &dyn Index,
-    ) -> Result<Vec<Arc<Chunk>>, IndexError> {
+        analyzer: &Analyzer,
+    ) -> Result<Vec<Arc<Loaded>>, IndexError> {
         let mut text = String::new();
         for meanings in words {
             let mut terms: Vec<(u32, f32)> =
@@ -277,10 +297,22 @@ impl Typeahead {
                 text.push(' ');
             }
         }
-        let query = IndexQuery { text: &text, vector: None, filter, depth: PASSAGES };
+        let query = IndexQuery { text: &text, vector: None, filter, depth: PASSAGES, analyzed: true };
         let rows: Vec<_> =
             index.search(&query).await?.lexical.into_iter().map(|candidate| candidate.row).collect();
-        Ok(index.chunks(&rows).await?.into_iter().flatten().collect())
+        let mut known: HashMap<RowId, Arc<Loaded>> =
+            rows.iter().filter_map(|row| Some((*row, self.loaded.get(row)?))).collect();
+        let new: Vec<RowId> = rows.iter().copied().filter(|row| !known.contains_key(row)).collect();
+        let passages = if new.is_empty() { Vec::new() } else { index.chunks(&new).await? };
+        for (row, passage) in new.iter().zip(passages) {
+            let Some(passage) = passage else { continue };
+            let terms = analyzer.distinct(&passage.content);
+            let terms = terms.iter().filter_map(|term| self.vocabulary.number(term)).collect();
+            let loaded = Arc::new(Loaded { passage, terms });
+            self.loaded.put(*row, loaded.clone());
+            known.insert(*row, loaded);
+        }
+        Ok(rows.iter().filter_map(|row| known.remove(row)).collect())
     }
 
     /// The best pages, with their best sections.

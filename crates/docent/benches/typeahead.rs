@@ -1,7 +1,8 @@
 //! Benchmark of search as you type: `cargo bench -p docent --bench typeahead`.
 //!
 //! Users type the headings of a book letter by letter, every fourth one with a typing error, 20 keystrokes per second
-//! each, against the real binary. One user, then 50. The server and the users share the machine.
+//! each, against the real binary. One user, then 50, each with an address of its own. The server and the users share
+//! the machine; the server's CPU time does not depend on what else runs there.
 //!
 //! The book has 10,000 generated passages; `DOCENT_BENCH_BOOK=FOLDER` uses another one. `DOCENT_BENCH_SECONDS` sets the
 //! duration of each round (20), `DOCENT_BENCH_KEYS` the keystrokes per second.
@@ -104,6 +105,7 @@ fn docent(home: &Path, arguments: &[&str]) -> Command {
     command.args(arguments).current_dir(home).env_clear().env("DOCENT_DATA_DIR", home);
     command.env("DOCENT_EMBEDDER__KIND", "none").env("RUST_LOG", "error");
     command.env("DOCENT_SERVE__REQUESTS_PER_MINUTE", "0").env("DOCENT_SERVE__CONNECTIONS_PER_ADDRESS", "0");
+    command.env("DOCENT_SERVE__TRUST_PROXY", "true");
     command
 }
 
@@ -127,21 +129,33 @@ fn keystrokes(headings: &[String], numbers: &mut Numbers) -> Vec<String> {
     (1..=letters.len().min(40)).map(|end| letters[..end].iter().collect()).collect()
 }
 
-/// Latencies of `users` who type at the same time, in milliseconds, and the share of keystrokes with a result.
+/// What users waited for.
+#[derive(Default)]
+struct Typed {
+    /// Milliseconds of each keystroke that was answered.
+    times: Vec<f64>,
+    /// Number of keystrokes with a result.
+    results: usize,
+    /// Number of keystrokes that the server refused because it was overloaded.
+    refused: usize,
+}
+
+/// Lets `users` type at the same time.
 async fn type_for(
     url: &str,
     users: usize,
     time: Duration,
     pause: Duration,
     headings: Arc<Vec<String>>,
-) -> (Vec<f64>, f64) {
+) -> Typed {
     let client = reqwest::Client::builder().pool_max_idle_per_host(users).build().unwrap();
     let end = Instant::now() + time;
     let typing: Vec<_> = (0..users as u64)
         .map(|user| {
             let (client, url, headings) = (client.clone(), format!("{url}/api/v1/suggest"), headings.clone());
             tokio::spawn(async move {
-                let (mut numbers, mut times, mut results) = (Numbers(user + 1), Vec::new(), 0usize);
+                let (mut numbers, mut all) = (Numbers(user + 1), Typed::default());
+                let address = format!("10.{}.{}.1", user / 250, user % 250);
                 tokio::time::sleep(pause.mul_f64(user as f64 / users as f64)).await;
                 let mut ticks = tokio::time::interval(pause);
                 ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -150,27 +164,41 @@ async fn type_for(
                         ticks.tick().await;
                         let begun = Instant::now();
                         let asked = reqwest::Url::parse_with_params(&url, [("q", &typed)]).unwrap();
-                        let response = client.get(asked).send().await.unwrap();
+                        let sent = client.get(asked).header("x-forwarded-for", &address).send();
+                        let response = sent.await.unwrap();
+                        if response.status() == 503 {
+                            all.refused += 1;
+                            continue;
+                        }
                         assert_eq!(response.status(), 200);
                         let found: Value = response.json().await.unwrap();
-                        times.push(begun.elapsed().as_secs_f64() * 1000.0);
-                        results +=
+                        all.times.push(begun.elapsed().as_secs_f64() * 1000.0);
+                        all.results +=
                             usize::from(found["pages"].as_array().is_some_and(|pages| !pages.is_empty()));
                     }
                 }
-                (times, results)
+                all
             })
         })
         .collect();
-    let (mut times, mut results) = (Vec::new(), 0);
+    let mut all = Typed::default();
     for user in typing {
-        let (its, found) = user.await.unwrap();
-        times.extend(its);
-        results += found;
+        let its = user.await.unwrap();
+        all.times.extend(its.times);
+        all.results += its.results;
+        all.refused += its.refused;
     }
-    times.sort_by(f64::total_cmp);
-    let share = results as f64 / times.len() as f64;
-    (times, share)
+    all.times.sort_by(f64::total_cmp);
+    all
+}
+
+/// CPU time that a process has used, in milliseconds; only Linux tells.
+fn cpu_time(process: u32) -> Option<f64> {
+    const MILLISECONDS_PER_TICK: f64 = 10.0;
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let after_name: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks: f64 = after_name.get(11..13)?.iter().filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+    Some(ticks * MILLISECONDS_PER_TICK)
 }
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -190,7 +218,7 @@ async fn main() {
     let ingest = ["ingest", book.to_str().unwrap(), "--base-url", "https://book.example", "--quiet"];
     assert!(docent(home.path(), &ingest).status().unwrap().success());
     let headings = Arc::new(headings(&book));
-    let (_server, url) = serve(home.path());
+    let (server, url) = serve(home.path());
     let status: Value = reqwest::get(format!("{url}/api/v1/status")).await.unwrap().json().await.unwrap();
     let begun = Instant::now();
     reqwest::get(format!("{url}/api/v1/suggest?q=first")).await.unwrap().error_for_status().unwrap();
@@ -202,17 +230,22 @@ async fn main() {
     let time = Duration::from_secs(setting("DOCENT_BENCH_SECONDS", 20));
     let pause = Duration::from_secs(1) / setting("DOCENT_BENCH_KEYS", 20) as u32;
     for users in [1, 50] {
-        let begun = Instant::now();
-        let (times, share) = type_for(&url, users, time, pause, headings.clone()).await;
+        let (begun, used) = (Instant::now(), cpu_time(server.0.id()));
+        let typed = type_for(&url, users, time, pause, headings.clone()).await;
+        let (count, times) = (typed.times.len() as f64, &typed.times);
         let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
         println!(
-            "{users:>3} users: {:.0} keystrokes/s, p50 {:.1} ms, p95 {:.1} ms, slowest {:.1} ms; {:.0} % have results",
-            times.len() as f64 / begun.elapsed().as_secs_f64(),
+            "{users:>3} users: {:.0} keystrokes/s, p50 {:.1} ms, p95 {:.1} ms, slowest {:.1} ms; {:.0} % have results, {} refused",
+            count / begun.elapsed().as_secs_f64(),
             at(0.5),
             at(0.95),
             at(1.0),
-            share * 100.0
+            typed.results as f64 / count * 100.0,
+            typed.refused
         );
+        if let (Some(before), Some(after)) = (used, cpu_time(server.0.id())) {
+            println!("            {:.2} ms of the server's CPU time per keystroke", (after - before) / count);
+        }
     }
 }
 

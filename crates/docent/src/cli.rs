@@ -276,6 +276,9 @@ pub struct Quiz {
     /// Write flashcards for Anki to this file [default limit: 1000]
     #[arg(long, value_name = "FILE")]
     pub anki: Option<PathBuf>,
+    /// Do not let the model phrase the questions
+    #[arg(long)]
+    pub as_written: bool,
 }
 
 /// A number of questions.

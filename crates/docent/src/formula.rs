@@ -7,6 +7,7 @@
 
 mod readable;
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 
 use pulldown_latex::config::DisplayMode;
@@ -27,9 +28,9 @@ const DEFINITIONS: [&str; 6] = ["def", "let", "futurelet", "newcommand", "renewc
 pub fn html(formula: &str) -> String {
     let (latex, display_mode) = without_delimiters(formula);
     let config = RenderConfig { display_mode, ..RenderConfig::default() };
-    let storage = Storage::new();
+    let (latex, storage) = (in_rows(latex), Storage::new());
     let mut maths = String::new();
-    let written = events(latex, &storage)
+    let written = events(&latex, &storage)
         .map(|events| push_mathml(&mut maths, events.into_iter().map(Ok::<_, Infallible>), config));
     let source = escape(formula);
     match written {
@@ -45,8 +46,8 @@ pub fn html(formula: &str) -> String {
 /// The formula as text for a terminal; its source if it cannot be shown.
 pub fn readable(formula: &str) -> String {
     let (latex, _) = without_delimiters(formula);
-    let storage = Storage::new();
-    let text = events(latex, &storage).map(|events| readable::text(&events));
+    let (latex, storage) = (in_rows(latex), Storage::new());
+    let text = events(&latex, &storage).map(|events| readable::text(&events));
     text.filter(|text| !text.is_empty()).unwrap_or_else(|| formula.to_owned())
 }
 
@@ -61,6 +62,16 @@ fn without_delimiters(formula: &str) -> (&str, DisplayMode) {
         .into_iter()
         .find_map(|(open, close, mode)| Some((formula.strip_prefix(open)?.strip_suffix(close)?.trim(), mode)))
         .unwrap_or((formula, DisplayMode::Inline))
+}
+
+/// Line breaks outside an environment, which MathJax and KaTeX allow.
+fn in_rows(latex: &str) -> Cow<'_, str> {
+    if !latex.contains("\\\\") || latex.contains("\\begin") {
+        return Cow::Borrowed(latex);
+    }
+    let rows = latex.trim_end().trim_end_matches("\\\\");
+    let environment = if rows.contains('&') { "aligned" } else { "gathered" };
+    Cow::Owned(format!("\\begin{{{environment}}}{rows}\\end{{{environment}}}"))
 }
 
 /// What the formula consists of; `None` if it has errors, is too large, or defines macros.
@@ -114,6 +125,24 @@ mod tests {
         }
     }
 
+    /// `DOCENT_TEST_FORMULAS=FILE cargo test -p docent --bin docent formulas_of_a_file -- --ignored --nocapture`
+    #[test]
+    #[ignore = "counts the formulas of a file, one per line, that are shown"]
+    #[allow(clippy::print_stdout)]
+    fn formulas_of_a_file_are_shown() {
+        let Ok(file) = std::env::var("DOCENT_TEST_FORMULAS") else {
+            return println!("set DOCENT_TEST_FORMULAS to a file with one formula per line");
+        };
+        let text = std::fs::read_to_string(file).unwrap();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let failed: Vec<&&str> =
+            lines.iter().filter(|line| !html(&format!("$${line}$$")).contains("<math")).collect();
+        for line in &failed {
+            println!("as its source: {line}");
+        }
+        println!("{} of {} formulas are shown", lines.len() - failed.len(), lines.len());
+    }
+
     #[test]
     fn the_delimiters_say_how_a_formula_is_shown() {
         for (formula, mode) in
@@ -122,6 +151,15 @@ mod tests {
             let maths = format!("<math display=\"{mode}\"><mi>x</mi></math>");
             assert!(html(formula).contains(&maths), "{formula}");
         }
+    }
+
+    #[test]
+    fn line_breaks_need_no_environment() {
+        for formula in ["$$a = 1, \\\\ b = 2. \\\\$$", "$$a &= 1 \\\\ b &= 2$$"] {
+            let shown = html(formula);
+            assert!(shown.contains("<mtable") && shown.contains(&escape(formula)), "{shown}");
+        }
+        assert_eq!(readable("$$a = 1 \\\\ b = 2$$"), "a = 1\nb = 2");
     }
 
     #[test]

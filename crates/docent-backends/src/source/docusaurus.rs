@@ -162,6 +162,12 @@ pub(super) fn title(project: &Path) -> Option<String> {
     setting(&text, "title").map(str::to_owned)
 }
 
+/// The image in the navigation bar, below the folder `static`.
+pub(super) fn logo(project: &Path) -> Option<String> {
+    let text = without_comments(&std::fs::read_to_string(config(project)?).ok()?);
+    setting(section(section(&text, "navbar")?, "logo")?, "src").map(str::to_owned)
+}
+
 /// Whether an address is public, and not a placeholder from a template.
 pub(super) fn is_published(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else { return false };

@@ -127,6 +127,17 @@ pub(super) fn value<'a>(config: &'a str, key: &str) -> Option<&'a str> {
     Some(plain).filter(|plain| !plain.is_empty())
 }
 
+/// The value of a key one level below a top-level key, such as `logo` of `theme`.
+pub(super) fn nested<'a>(config: &'a str, above: &str, key: &str) -> Option<&'a str> {
+    let mut lines = config.lines().skip_while(|line| line.trim_end() != format!("{above}:"));
+    lines.next()?;
+    let is_text = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let mut inside = lines.filter(is_text).take_while(|line| line.starts_with([' ', '\t'])).peekable();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let level = inside.peek().map(|line| indent(line))?;
+    inside.filter(|line| indent(line) == level).find_map(|line| value(line.trim_start(), key))
+}
+
 fn vitepress_is_clean(root: &Path) -> bool {
     let text: String = vitepress_config(root).unwrap_or_default().split_whitespace().collect();
     text.contains("cleanUrls:true")

@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is not written literally in the configuration of the site generator is unknown, never guessed.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::{docusaurus, folder, generator};
 
@@ -21,6 +21,8 @@ pub struct Project {
     pub title: Option<String>,
     /// The URL at which the pages are published.
     pub base_url: Option<String>,
+    /// The image file with the logo of the site, relative to the folder.
+    pub logo: Option<PathBuf>,
 }
 
 /// A site generator that is recognized by its configuration.
@@ -55,40 +57,55 @@ impl Generator {
 /// The project in a folder or in one of the usual folders below it; `None` if there are no pages.
 pub fn find(folder: &Path) -> Option<Project> {
     let mut candidates = std::iter::once(".").chain(USUAL);
-    candidates
-        .find_map(|below| Some(Project { location: below.into(), ..configured(&folder.join(below))? }))
-        .or_else(|| plain(folder))
+    let project = candidates.find_map(|below| {
+        let mut project = configured(&folder.join(below))?;
+        project.logo = project.logo.map(|logo| {
+            Path::new(below).join(logo).components().filter(|part| *part != Component::CurDir).collect()
+        });
+        project.location = below.into();
+        Some(project)
+    });
+    project.or_else(|| plain(folder))
 }
 
 /// The project whose configuration is in this folder.
 fn configured(folder: &Path) -> Option<Project> {
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
-    let project = |generator, title: Option<String>, base_url: Option<String>| {
-        let title = title.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty());
-        let base_url = base_url.filter(|url| docusaurus::is_published(url));
-        Some(Project { generator: Some(generator), location: PathBuf::new(), title, base_url })
-    };
+    // The logo is named relative to one of the folders from which the site generator copies files.
+    let project =
+        |generator, title: Option<String>, base_url: Option<String>, logo: Option<String>, below: &str| {
+            let title = title.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty());
+            let base_url = base_url.filter(|url| docusaurus::is_published(url));
+            let logo = logo.map(|logo| Path::new(below).join(logo.trim_start_matches('/')));
+            let logo = logo.filter(|logo| folder.join(logo).is_file());
+            Some(Project { generator: Some(generator), location: PathBuf::new(), title, base_url, logo })
+        };
     if docusaurus::is_project(folder) {
         let pages = folder::pages_folder(folder);
         let (title, base_url) = (docusaurus::title(folder), docusaurus::base_url(&pages));
-        return project(Generator::Docusaurus, title, base_url);
+        return project(Generator::Docusaurus, title, base_url, docusaurus::logo(folder), "static");
     }
     if let Some(config) = generator::mkdocs_config(folder) {
         let value = |key| generator::value(&config, key).map(str::to_owned);
-        return project(Generator::MkDocs, value("site_name"), value("site_url"));
+        let logo = generator::nested(&config, "theme", "logo").map(str::to_owned);
+        let pages = generator::value(&config, "docs_dir").unwrap_or("docs");
+        return project(Generator::MkDocs, value("site_name"), value("site_url"), logo, pages);
     }
     if let Some(config) = read("book.toml").filter(|_| folder.join("src/SUMMARY.md").is_file()) {
-        return project(Generator::MdBook, assigned(&config, "title"), None);
+        return project(Generator::MdBook, assigned(&config, "title"), None, None, "");
     }
     if let Some(config) = read("conf.py") {
         return project(
             Generator::Sphinx,
             assigned(&config, "html_title").or_else(|| assigned(&config, "project")),
             assigned(&config, "html_baseurl"),
+            assigned(&config, "html_logo"),
+            "",
         );
     }
     if let Some(config) = generator::vitepress_config(folder) {
-        return project(Generator::VitePress, docusaurus::setting(&config, "title").map(str::to_owned), None);
+        let setting = |key| docusaurus::setting(&config, key).map(str::to_owned);
+        return project(Generator::VitePress, setting("title"), None, setting("logo"), "public");
     }
     None
 }
@@ -97,7 +114,7 @@ fn configured(folder: &Path) -> Option<Project> {
 fn plain(folder: &Path) -> Option<Project> {
     let has_pages = |below: &&str| folder::contains_pages(&folder.join(below));
     let below = USUAL.into_iter().chain(["."]).find(has_pages)?;
-    Some(Project { generator: None, location: below.into(), title: None, base_url: None })
+    Some(Project { generator: None, location: below.into(), title: None, base_url: None, logo: None })
 }
 
 /// The literal string that a line of TOML or Python assigns to a name.
@@ -171,6 +188,40 @@ mod tests {
             ],
             Some(("VitePress", "docs", Some("Mill"), None)),
         );
+    }
+
+    #[test]
+    fn the_logo_is_a_file_that_the_configuration_names() {
+        let logo = |files: &[(&str, &str)]| {
+            let folder = tempfile::tempdir().unwrap();
+            for (name, text) in files {
+                let path = folder.path().join(name);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            }
+            find(folder.path()).unwrap().logo.map(|logo| logo.to_str().unwrap().replace('\\', "/"))
+        };
+        let docusaurus = "export default { title: 'Mill', themeConfig: { navbar: { title: 'Mill', logo: { alt: 'Mill', src: 'img/logo.svg' } } } };";
+        let files = [
+            ("website/docusaurus.config.js", docusaurus),
+            ("website/static/img/logo.svg", "<svg/>"),
+            ("website/docs/a.md", "# A"),
+        ];
+        assert_eq!(logo(&files).as_deref(), Some("website/static/img/logo.svg"));
+        assert_eq!(logo(&[files[0], files[2]]), None, "there is no such file");
+        let mkdocs = "site_name: Mill\ntheme:\n  name: material\n  icon:\n    logo: material/library\n  # logo: old.png\n  logo: assets/logo.png  # ours\nextra:\n  logo: x.png\n";
+        let files = [("mkdocs.yml", mkdocs), ("docs/assets/logo.png", "x"), ("docs/a.md", "# A")];
+        assert_eq!(logo(&files).as_deref(), Some("docs/assets/logo.png"));
+        let sphinx = "project = 'Mill'\nhtml_logo = \"_static/logo.png\"\n";
+        let files = [("docs/conf.py", sphinx), ("docs/_static/logo.png", "x"), ("docs/index.rst", "A\n=\n")];
+        assert_eq!(logo(&files).as_deref(), Some("docs/_static/logo.png"));
+        let vitepress = "export default { title: 'Mill', themeConfig: { logo: '/logo.svg' } }";
+        let files = [
+            ("docs/.vitepress/config.mts", vitepress),
+            ("docs/public/logo.svg", "<svg/>"),
+            ("docs/a.md", "# A"),
+        ];
+        assert_eq!(logo(&files).as_deref(), Some("docs/public/logo.svg"));
     }
 
     #[test]

@@ -5,15 +5,13 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt;
-
-use super::incoming::spoken;
+use super::aside::reply;
 use super::settings::Rewrite;
-use super::window::{Characters, said, tokens};
+use super::window::said;
 use super::{Ask, AskError, NO_INFORMATION, PinnedAgent};
 use crate::clock::within;
 use crate::followup;
-use crate::generate::{GenerateEvent, GenerateRequest, Generator, Message, Meter, Role, Usage};
+use crate::generate::{Generator, Meter, Usage};
 use crate::index::Filter;
 use crate::prompt;
 use crate::query::{LONGEST_QUESTION, Question};
@@ -107,35 +105,9 @@ async fn rewrite_by_model(
         .iter()
         .map(|turn| format!("Reader: {}\nTutor: {}", turn.query, shortened(&said(turn), 400)))
         .collect();
-    let request = GenerateRequest {
-        messages: vec![Message::text(Role::User, prompt::rewrite(&conversation.join("\n"), question))],
-        tools: Vec::new(),
-        must_use_tool: false,
-        temperature: 0.0,
-        max_output_tokens: Some(150),
-    };
-    let sent: usize = request.messages.iter().map(|message| tokens(&message.content)).sum();
-    let mut usage = Usage { input_tokens: u32::try_from(sent).unwrap_or(u32::MAX), output_tokens: 0 };
-    meter.set(usage);
-    let Ok(mut stream) = generator.generate(&request).await else {
-        meter.set(Usage::default());
-        return None;
-    };
-    let (mut text, mut characters) = (String::new(), Characters::default());
-    while let Some(event) = stream.next().await {
-        match event.ok()? {
-            GenerateEvent::Text(more) => {
-                text.push_str(&more);
-                characters.count(&more);
-                usage.output_tokens = characters.tokens();
-            }
-            GenerateEvent::ToolCalls(_) => {}
-            GenerateEvent::Done(used) if used.total() == 0 => {}
-            GenerateEvent::Done(used) => usage = used,
-        }
-        meter.set(usage);
-    }
-    let line = spoken(&text).lines().map(str::trim).find(|line| !line.is_empty())?.to_owned();
+    let prompt = prompt::rewrite(&conversation.join("\n"), question);
+    let text = reply(generator, prompt, 150, meter).await.ok()?;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?.to_owned();
     let line = line.trim_matches(['"', '“', '”']).to_owned();
     // Reject output that is not a rewrite: too long, without words, or an abstention.
     let usable = line.chars().any(char::is_alphanumeric)

@@ -64,9 +64,11 @@ fn subject_and_deed<'a>(text: &'a str, passage: &Passage<'_>) -> Option<(&'a str
     let subject = text[..verb.start].trim();
     // What follows may have another subject: "…, and `--quiet` hides it".
     let rest = &text[verb.start..];
-    let end = [", and `", "; ", ", but ", ", while "]
+    let other = rest.match_indices(", and ").find(|(at, mark)| has_own_verb(&rest[at + mark.len()..]));
+    let end = ["; ", ", but ", ", while "]
         .iter()
         .filter_map(|mark| rest.find(mark))
+        .chain(other.map(|(at, _)| at))
         .min()
         .unwrap_or(rest.len());
     let deed = bare(&rest[..end]);
@@ -102,4 +104,17 @@ fn subject_and_deed<'a>(text: &'a str, passage: &Passage<'_>) -> Option<(&'a str
         && !deed.starts_with("makes the point")
         && !deed.starts_with("makes sense");
     is_fine.then_some((subject, deed))
+}
+
+/// Whether a text begins with a subject and its verb, and not with the last item of a list: "`log/` for logs". The verb may
+/// be left out: "`hz` measures the rate, and `bw` the bandwidth".
+fn has_own_verb(text: &str) -> bool {
+    const BETWEEN: &str = "for of in on at by with from to that which";
+    let found = words(text);
+    if found.len() > 1 && found[0].is_code() && has("the a an its", found[1].text) {
+        return true;
+    }
+    let begins = found.first().is_some_and(|word| word.is_code() || has("the a an", word.text));
+    let subject = found.iter().skip(1).take(LONGEST_SUBJECT).take_while(|word| !has(BETWEEN, word.text));
+    begins && subject.into_iter().any(|word| has(FINITE, word.text) || is_third_person(word.text))
 }

@@ -37,10 +37,8 @@ pub(super) fn finish(draft: Draft, passage: &Passage<'_>, known: &[QuizQuestion]
         && answer.iter().all(|line| !line.trim().is_empty() && quote.contains(line.as_str()));
     let is_fine = is_answered
         && (1..=LONGEST_ANSWER).contains(&words)
-        && length(&question) <= LONGEST_QUESTION
-        && is_clean(&question)
+        && is_askable(&question, &answer)
         && answer.iter().all(|line| kind == QuizKind::Command || is_clean(line))
-        && given_away(&question, &answer.join(" ")) <= MOST_GIVEN_AWAY
         && !known.iter().any(|known| known.question == question);
     if !is_fine {
         return None;
@@ -53,6 +51,7 @@ pub(super) fn finish(draft: Draft, passage: &Passage<'_>, known: &[QuizQuestion]
     Some(QuizQuestion {
         id: Uuid::new_v5(&chunk.id, question.as_bytes()),
         kind,
+        phrased_by: None,
         question,
         answer: lines.join("\n"),
         quote: quote.to_owned(),
@@ -69,6 +68,14 @@ pub(super) fn finish(draft: Draft, passage: &Passage<'_>, known: &[QuizQuestion]
         locale: chunk.edition.locale.clone(),
         book_name: chunk.book_name.clone(),
     })
+}
+
+/// Whether a question is plain prose of a sensible length that does not contain its answer.
+pub(super) fn is_askable<S: AsRef<str>>(question: &str, answer: &[S]) -> bool {
+    let answer: Vec<&str> = answer.iter().map(AsRef::as_ref).collect();
+    length(question) <= LONGEST_QUESTION
+        && is_clean(question)
+        && given_away(question, &answer.join(" ")) <= MOST_GIVEN_AWAY
 }
 
 /// At most one question per sentence or table row, and none twice; the first of each kind come first.

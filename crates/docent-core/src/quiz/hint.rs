@@ -49,7 +49,18 @@ fn beginning(answer: &[String]) -> String {
             // A name in code may have many parts.
             let most = if line.contains('`') { SHORT + 2 } else { SHORT };
             if count <= most {
-                format!("It starts with these letters: {}", first_letters(line))
+                let letters = first_letters(line);
+                match line.trim_matches('`').chars().count() {
+                    // A number, or an option such as `-s`.
+                    length if !letters.contains(char::is_alphanumeric) => {
+                        format!(
+                            "It has {} character{}.",
+                            in_words(length),
+                            if length == 1 { "" } else { "s" }
+                        )
+                    }
+                    _ => format!("It starts with these letters: {letters}"),
+                }
             } else {
                 let shown = (count / 3).clamp(2, 8);
                 format!("It begins: “{} …”", line[..found[shown - 1].end()].trim())
@@ -62,7 +73,7 @@ fn beginning(answer: &[String]) -> String {
     }
 }
 
-/// "z… m… p…" for "zero moment point".
+/// "z… m… p…" for "zero moment point"; words of one letter are not told.
 fn first_letters(text: &str) -> String {
     let spaced = text.replace('`', " ");
     let letters = spaced.split_whitespace().filter_map(|word| {

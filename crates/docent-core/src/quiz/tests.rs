@@ -153,6 +153,22 @@ fn what_something_does_and_why_are_asked_for() {
             ("Why is this so? “Divers use slow pumps.”", "fast water would carry them away"),
         ],
     );
+    // The last item of a list belongs to the answer, another subject does not.
+    check(
+        "# Pumps\n\n`pumpctl build` creates two folders of pumps: `mill/` for stones, and `log/` for wood.\n",
+        &[(
+            "What does `pumpctl build` do?",
+            "creates two folders of pumps: `mill/` for stones, and `log/` for wood",
+        )],
+    );
+    check(
+        "# Pumps\n\n`--quiet` turns off the lamp of the pump, and the other lamp is what wakes the miller.\n",
+        &[("What does `--quiet` do?", "turns off the lamp of the pump")],
+    );
+    check(
+        "# Pumps\n\n`pumpctl hz` measures the rate of the pump, and `pumpctl bw` the width.\n",
+        &[("What does `pumpctl hz` do?", "measures the rate of the pump")],
+    );
     // A plural is not a verb, and "because" after "not" gives no reason.
     check(
         "# Pumps\n\n`GET` requests have no body at all. The pump stops, not because the valve of the pump is shut.\n",

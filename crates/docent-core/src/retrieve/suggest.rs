@@ -170,14 +170,24 @@ fn candidates<'a>(outline: impl Iterator<Item = &'a PageOutline> + Clone, most: 
                 questions.truncate(most);
                 return questions;
             }
-            if let Some(question) = pages.get(place).and_then(|page| about(&page.title))
-                && !questions.contains(&question)
-            {
+            let Some(page) = pages.get(place) else { continue };
+            let is_asked = questions.iter().any(|question| names(question, &page.title));
+            if let Some(question) = about(&page.title).filter(|_| !is_asked) {
                 questions.push(question);
             }
         }
     }
     questions
+}
+
+/// Whether a question contains a title, in any case and as whole words.
+fn names(question: &str, title: &str) -> bool {
+    let (question, title) = (question.to_lowercase(), title.to_lowercase());
+    let is_whole = |at: usize| {
+        !question[..at].ends_with(char::is_alphanumeric)
+            && !question[at + title.len()..].starts_with(char::is_alphanumeric)
+    };
+    question.match_indices(&title).any(|(at, _)| is_whole(at))
 }
 
 /// Headings that begin with these words name no subject.
@@ -206,6 +216,13 @@ const NO_SUBJECT: [&str; 24] = [
     "examples",
     "notes",
     "appendix",
+];
+
+/// Questions begin with these words.
+const ASKING: [&str; 27] = [
+    "what", "which", "who", "whose", "why", "when", "where", "how", "can", "could", "do", "does", "did",
+    "is", "are", "was", "were", "should", "will", "would", "must", "may", "has", "have", "what's", "how's",
+    "who's",
 ];
 
 /// A heading with one of these words needs the sections around it.
@@ -275,7 +292,10 @@ fn about(title: &str) -> Option<String> {
         {
             None
         }
-        _ if title.ends_with('?') => (words.len() > 1).then(|| title.to_owned()),
+        // "Something missing?" is addressed to the user.
+        _ if title.ends_with('?') => {
+            (words.len() > 1 && ASKING.contains(&first.as_str())).then(|| title.to_owned())
+        }
         _ if NO_SUBJECT.contains(&first.as_str()) || words.len() > 8 => None,
         _ if IMPERATIVES.contains(&first.as_str()) && words.len() > 1 => {
             Some(format!("How do I {}?", lowered(title)))
@@ -283,12 +303,28 @@ fn about(title: &str) -> Option<String> {
         _ if first.ends_with("ing") && words.len() > 1 && !title.ends_with('s') => {
             Some(format!("How does {} work?", lowered(title)))
         }
-        _ if ["how", "why", "what", "when", "where"].contains(&first.as_str()) => Some(format!("{title}?")),
+        _ if ["how", "why", "what", "when", "where"].contains(&first.as_str()) => Some(asked(title, &words)),
         _ if words.len() == 1 && is_plural(&first) => Some(format!("What are {}?", lowered(title))),
         _ if ["a", "an", "the"].contains(&first.as_str()) => {
             Some(format!("What does the book say about {first}{}?", &title[first.len()..]))
         }
         _ => Some(format!("What does the book say about {title}?")),
+    }
+}
+
+/// The question for a heading that begins like one: "What a node is" becomes "What is a node?".
+fn asked(title: &str, words: &[&str]) -> String {
+    let (first, rest) = (words[0].to_lowercase(), words.get(1..).unwrap_or_default());
+    let second = rest.first().map(|word| word.to_lowercase()).unwrap_or_default();
+    let (last, middle) =
+        rest.split_last().map_or(("", String::new()), |(last, middle)| (*last, middle.join(" ")));
+    match (first.as_str(), last) {
+        _ if rest.is_empty() || second == "to" || ASKING.contains(&second.as_str()) => format!("{title}?"),
+        ("what", "is" | "are") if !middle.is_empty() => format!("What {last} {middle}?"),
+        ("how", "works") if !middle.is_empty() => format!("How does {middle} work?"),
+        ("how", "work") if !middle.is_empty() => format!("How do {middle} work?"),
+        ("when", _) => format!("What happens {}?", lowered(title)),
+        _ => format!("What does the book say about {}?", lowered(title)),
     }
 }
 
@@ -333,7 +369,13 @@ mod tests {
             ("Installing ROS 2", Some("How does installing ROS 2 work?")),
             ("Why simulate?", Some("Why simulate?")),
             ("Problems?", None),
+            ("Something missing?", None),
+            ("Can I use MDX?", Some("Can I use MDX?")),
             ("How to walk", Some("How to walk?")),
+            ("What a node is", Some("What is a node?")),
+            ("How DDS works", Some("How does DDS work?")),
+            ("When the sea comes back", Some("What happens when the sea comes back?")),
+            ("What is new", Some("What is new?")),
             ("Isaac Sim", Some("What does the book say about Isaac Sim?")),
             ("docusaurus.config.js", Some("What does the book say about docusaurus.config.js?")),
             ("Docusaurus", Some("What does the book say about Docusaurus?")),
@@ -348,6 +390,22 @@ mod tests {
         ] {
             assert_eq!(about(title).as_deref(), question);
         }
+    }
+
+    #[test]
+    fn a_page_is_not_suggested_twice() {
+        let page = |title: &str, heading: &str| {
+            let mut chunk = chunk(title, 0, "Words.");
+            (chunk.page_title, chunk.heading) = (title.to_owned(), Some(heading.to_owned()));
+            chunk
+        };
+        let chunks =
+            [page("Pumps", "What goes into the pumps?"), page("Pump", "Parts"), page("Mills", "Stones")];
+        let outline = PageOutline::of(&chunks);
+        assert_eq!(
+            candidates(outline.iter(), 9),
+            ["What goes into the pumps?", "What does the book say about Pump?", "What are mills?"]
+        );
     }
 
     #[test]

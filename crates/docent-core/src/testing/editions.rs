@@ -46,7 +46,8 @@ pub(super) async fn contract(make: &impl AsyncFn(Vec<(Chunk, Vector)>) -> Arc<dy
         (Some("9.9"), None, vec!["blog"]),
     ] {
         let filter = Filter::requested(None, None, version.map(str::to_owned), locale.map(str::to_owned));
-        let query = IndexQuery { text: "valve", vector: Some(&vector), filter: &filter, depth: 10 };
+        let query =
+            IndexQuery { text: "valve", vector: Some(&vector), filter: &filter, depth: 10, analyzed: false };
         let found = index.search(&query).await.unwrap();
         for ranking in [&found.lexical, &found.dense] {
             let found = load(&*index, ranking).await.unwrap();

@@ -184,7 +184,7 @@ pub async fn decorator_contract(decorate: impl Fn(Arc<dyn Index>) -> Arc<dyn Ind
         assert_eq!(index.describe().await.unwrap().version, version);
         assert_eq!(index.page("page").await.unwrap()[0].content, content);
         let everything = Filter::default();
-        let query = IndexQuery { text: "node", vector: None, filter: &everything, depth: 1 };
+        let query = IndexQuery { text: "node", vector: None, filter: &everything, depth: 1, analyzed: false };
         let found = index.search(&query).await.unwrap();
         assert_eq!(load(&*index, &found.lexical).await.unwrap()[0].content, content);
     }

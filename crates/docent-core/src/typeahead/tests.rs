@@ -11,7 +11,7 @@ const BOOK: [(&str, &str, &str); 6] = [
     ("Deployment", "", "Build the site, then upload it."),
     ("Deployment", "Deploying to GitHub Pages", "Set the trailing slash and run the deploy command."),
     ("Versioning", "Tagging a new version", "Each version has a folder of its own."),
-    ("Plugins", "", "A plugin adds pages. Deployment plugins exist, too."),
+    ("Plugins", "", "A plugin adds pages. Deployment plugins exist, too. Its pluginName is unique."),
 ];
 
 fn index() -> MemoryIndex {
@@ -64,6 +64,10 @@ async fn unfinished_and_misspelled_words_are_found() {
         ("gihtub", "Deployment"),
         ("trailing sla", "Deployment"),
         ("plugni", "Plugins"),
+        ("pluginname", "Plugins"),
+        ("pluginna", "Plugins"),
+        ("versionng", "Versioning"),
+        ("versionin", "Versioning"),
         ("project struct", "Installation"),
     ] {
         assert_eq!(pages(typed).await.first().map(String::as_str), Some(page), "{typed}");

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a misspelled word stands for the terms with the fewest different letters, and only if no term
 //! equals it or begins with it. A shorter term that the word extends counts as one too: each added letter is a different one.
+//! What is typed is compared with words as they are spelled in titles and headings, too, because a term is only their stem.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -38,6 +39,8 @@ const LONGEST_ENDING: usize = 4;
 pub(super) struct Vocabulary {
     terms: Vec<Entry>,
     numbers: HashMap<String, u32>,
+    /// Words as they are spelled, in alphabetical order, each with the number of its term.
+    spellings: Vec<(Entry, u32)>,
 }
 
 #[derive(Debug)]
@@ -49,8 +52,8 @@ struct Entry {
 }
 
 impl Vocabulary {
-    /// The terms with the number of passages that contain them.
-    pub(super) fn new(counts: BTreeMap<String, u32>) -> Self {
+    /// The terms with the number of passages that contain them, and words with their terms.
+    pub(super) fn new(counts: BTreeMap<String, u32>, spellings: BTreeMap<String, String>) -> Self {
         let entry = |(text, count): (String, u32)| Entry {
             letters: letters(&text),
             length: text.chars().count(),
@@ -58,8 +61,11 @@ impl Vocabulary {
             count,
         };
         let terms: Vec<Entry> = counts.into_iter().map(entry).collect();
-        let numbers = (0..).zip(&terms).map(|(number, entry)| (entry.text.clone(), number)).collect();
-        Self { terms, numbers }
+        let numbers: HashMap<String, u32> =
+            (0..).zip(&terms).map(|(number, entry)| (entry.text.clone(), number)).collect();
+        let spelled = |(word, term): (String, String)| Some((entry((word, 0)), *numbers.get(&term)?));
+        let spellings = spellings.into_iter().filter_map(spelled).collect();
+        Self { terms, numbers, spellings }
     }
 
     /// The number of a term.
@@ -107,8 +113,12 @@ impl Vocabulary {
     fn begun_by(&self, word: &str) -> Vec<u32> {
         let first = self.terms.partition_point(|entry| entry.text.as_str() < word);
         let begun = self.terms[first..].iter().take_while(|entry| entry.text.starts_with(word));
+        let spelled = self.spellings.partition_point(|(entry, _)| entry.text.as_str() < word);
+        let spelled = self.spellings[spelled..].iter().take_while(|(entry, _)| entry.text.starts_with(word));
         let mut numbers: Vec<u32> = (first as u32..).zip(begun).map(|(number, _)| number).collect();
-        numbers.sort_by_key(|number| std::cmp::Reverse(self.count(*number)));
+        numbers.extend(spelled.map(|(_, number)| *number));
+        numbers.sort_by_key(|number| (std::cmp::Reverse(self.count(*number)), *number));
+        numbers.dedup();
         numbers.truncate(MOST_BEGUN);
         numbers
     }
@@ -127,7 +137,8 @@ impl Vocabulary {
         let most = if length >= TWO_LETTERS_FROM { 2 } else { 1 };
         let (of_word, of_stem) = (letters(word), letters(stem));
         let mut found: Vec<(usize, u32)> = Vec::new();
-        for (number, entry) in (0..).zip(&self.terms) {
+        let spelled = self.spellings.iter().map(|(entry, number)| (*number, entry));
+        for (number, entry) in (0..).zip(&self.terms).chain(spelled) {
             let mut distance = usize::MAX;
             for (spelling, mask) in [(word, of_word), (stem, of_stem)] {
                 // Each different letter changes at most two of the letters that occur.
@@ -141,7 +152,9 @@ impl Vocabulary {
                 let beginning: String = entry.text.chars().take(length).collect();
                 distance = distance.min(osa_distance(word, &beginning));
             }
-            if distance > most && length >= TWO_LETTERS_FROM && is_stem_of_misspelled(entry, word) {
+            // Most terms have too many other letters.
+            let may_be_stem = length >= TWO_LETTERS_FROM && (entry.letters & !of_word).count_ones() <= 1;
+            if distance > most && may_be_stem && is_stem_of_misspelled(entry, word) {
                 distance = 2;
             }
             if distance <= most {
@@ -152,7 +165,8 @@ impl Vocabulary {
             return Default::default();
         };
         found.retain(|(distance, _)| *distance == least);
-        found.sort_by_key(|(_, number)| std::cmp::Reverse(self.count(*number)));
+        found.sort_by_key(|(_, number)| (std::cmp::Reverse(self.count(*number)), *number));
+        found.dedup();
         found.truncate(MOST_SPELLINGS);
         let quality = MISSPELLED - PER_LETTER * least.saturating_sub(1) as f32;
         (least, found.into_iter().map(|(_, number)| (number, quality)).collect())
@@ -196,9 +210,12 @@ mod tests {
             "site",
             "sitemap",
             "version",
+            "versionname",
             "versu",
         ];
-        Vocabulary::new((1..).zip(words).map(|(count, word)| (word.to_owned(), count)).collect())
+        let counts = (1..).zip(words).map(|(count, word)| (word.to_owned(), count)).collect();
+        let spellings = [("deploying", "deploy"), ("versioning", "version")];
+        Vocabulary::new(counts, spellings.map(|(word, term)| (word.to_owned(), term.to_owned())).into())
     }
 
     fn meanings(word: &str, analyzed: &str, is_unfinished: bool) -> Vec<String> {
@@ -218,6 +235,8 @@ mod tests {
         assert_eq!(meanings("de", "de", true), ["depend", "deploy"]);
         assert_eq!(meanings("conf", "conf", true), ["config", "configur"]);
         assert_eq!(meanings("configuratio", "configuratio", true), ["configur"]);
+        assert_eq!(meanings("versionin", "versionin", true), ["version"]);
+        assert_eq!(meanings("versio", "versio", true), ["version", "versionname"]);
     }
 
     #[test]
@@ -236,6 +255,7 @@ mod tests {
         assert_eq!(meanings("sitemp", "sitemp", true), ["sitemap"]);
         assert_eq!(meanings("configruation", "configru", true), ["configur"]);
         assert_eq!(meanings("depnding", "depnd", true), ["depend"]);
+        assert_eq!(meanings("versionng", "versionng", true), ["version", "versionname"]);
         assert!(meanings("zebra", "zebra", false).is_empty());
         assert!(meanings("dpl", "dpl", false).is_empty());
     }

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::cli::Init;
 use crate::exit::{Exit, Failure};
 use crate::output::{FAINT, Output, STRONG};
-use crate::settings::is_web;
+use crate::settings::{Chat, is_web};
 
 /// Runs the command.
 pub fn run(arguments: &Init, output: &Output) -> Result<(), Failure> {
@@ -31,12 +31,14 @@ pub fn run(arguments: &Init, output: &Output) -> Result<(), Failure> {
         }
         project.base_url = Some(url.clone());
     }
+    let usable = |logo: &Path| Chat { logo: Some(folder.join(logo)), ..Chat::default() }.logo().is_some();
+    project.logo = project.logo.filter(|logo| usable(logo));
     let path = folder.join("docent.toml");
     write(&path, &configuration(&project), arguments.force)?;
     if output.json {
         return output.object(&json!({
             "file": path, "generator": project.generator.map(Generator::name), "location": project.location,
-            "title": project.title, "base_url": project.base_url,
+            "title": project.title, "base_url": project.base_url, "logo": project.logo,
         }));
     }
     let what = project
@@ -57,6 +59,12 @@ pub fn run(arguments: &Init, output: &Output) -> Result<(), Failure> {
     output.line(format!("\n  {STRONG}{enter}docent ingest{STRONG:#}\n  {STRONG}docent serve{STRONG:#}"))?;
     output.line("\nThen add Docent to your site (https://docent.example.org stands for the address of your server):\n")?;
     output.line(pasted(project.generator))?;
+    if let Some(generator) = project.generator {
+        output.note(format!(
+            "\n{FAINT}Or use the package for {}, which can also update the index after each build: docs/website.md{FAINT:#}",
+            generator.name()
+        ));
+    }
     output.note(format!(
         "\n{FAINT}All settings: docs/reference.md. All ways to embed it: docs/website.md{FAINT:#}"
     ));
@@ -97,6 +105,10 @@ fn configuration(project: &Project) -> String {
         Some(origin) => writeln!(text, "cors_origins = [{}]  # sites with the widget", literal(origin)),
         None => writeln!(text, "# cors_origins = [\"https://docs.example.org\"]  # sites with the widget"),
     };
+    if let Some(logo) = &project.logo {
+        let logo = logo.to_string_lossy().replace('\\', "/");
+        let _ = writeln!(text, "\n[chat]\nlogo = {}", literal(&logo));
+    }
     text
 }
 

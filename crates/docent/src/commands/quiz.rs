@@ -4,8 +4,10 @@
 
 use std::io::{self, IsTerminal};
 
+use docent_core::agent::Agent;
+use docent_core::generate::Meter;
 use docent_core::index::{Filter, PageOutline};
-use docent_core::quiz::{self, MOST_QUESTIONS, QuizQuestion};
+use docent_core::quiz::{self, MOST_PHRASED, MOST_QUESTIONS, QuizQuestion};
 use docent_core::retrieve::Retriever;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
@@ -25,7 +27,7 @@ pub async fn run(settings: &Settings, arguments: Quiz, output: &Output) -> Resul
     let book = compose::book(settings).await?;
     book.announce(output);
     book.description.check(&filter).map_err(compose::no_such_part)?;
-    let questions = match &arguments.page {
+    let mut questions = match &arguments.page {
         Some(named) => {
             let page = page_named(named, &filter, &book.retriever).await?;
             let limit = arguments.limit.unwrap_or(MOST_QUESTIONS);
@@ -37,6 +39,9 @@ pub async fn run(settings: &Settings, arguments: Quiz, output: &Output) -> Resul
         }
     }
     .map_err(compose::retrieve_failure)?;
+    if !arguments.as_written {
+        phrase(&mut questions, &compose::agent(&book, settings, None)?, output).await;
+    }
     if let Some(file) = &arguments.anki {
         write_file(file, quiz::anki(&questions, &book.title.now().await))?;
         output.note(format!("{} flashcards written to {}", questions.len(), file.display()));
@@ -62,6 +67,16 @@ pub async fn run(settings: &Settings, arguments: Quiz, output: &Output) -> Resul
         output.line(format!("{STRONG}{}. {}{STRONG:#}", number + 1, question.question))?;
         solve(question, output)
     })
+}
+
+/// Lets the model phrase the questions, if one is configured. After a failure, the others stay as they are.
+async fn phrase(questions: &mut [QuizQuestion], agent: &Agent, output: &Output) {
+    for some in questions.chunks_mut(MOST_PHRASED) {
+        if let Err(error) = agent.phrase(some, &Meter::default()).await {
+            output.note(format!("{error}; the questions are asked as they are"));
+            return;
+        }
+    }
 }
 
 /// The page that the user named by its id, address or title, or by a part of one of them that no other page has.

@@ -4,7 +4,9 @@ use std::iter::Peekable;
 use std::slice::Iter;
 
 use pulldown_latex::Event;
-use pulldown_latex::event::{Content, DelimiterType, EnvironmentFlow, Grouping, ScriptType, Visual};
+use pulldown_latex::event::{
+    Content, DelimiterType, EnvironmentFlow, Grouping, ScriptPosition, ScriptType, Visual,
+};
 
 /// Deeper parts are left out.
 const DEEPEST: usize = 300;
@@ -48,7 +50,7 @@ impl Writer<'_, '_> {
                 format!("{}/{}", bracketed(&above), bracketed(&below))
             }
             Event::Visual(Visual::Negation) => negated(&self.element()),
-            Event::Script { ty, .. } => self.script(*ty),
+            Event::Script { ty, position } => self.script(*ty, *position),
             Event::Space { width: Some(_), .. } => " ".to_owned(),
             Event::EnvironmentFlow(EnvironmentFlow::NewLine { .. }) => "\n".to_owned(),
             Event::EnvironmentFlow(EnvironmentFlow::Alignment) => " ".to_owned(),
@@ -78,14 +80,18 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn script(&mut self, ty: ScriptType) -> String {
+    fn script(&mut self, ty: ScriptType, position: ScriptPosition) -> String {
         let base = self.element();
         // "lim x→0" and "∑ i=1..n" keep their space.
         let end = if base.ends_with(' ') { " " } else { "" };
         let base = base.trim_end();
         match ty {
             ScriptType::Subscript => format!("{base}{}{end}", lowered(&self.element())),
-            ScriptType::Superscript => format!("{base}{}{end}", raised(&self.element())),
+            ScriptType::Superscript => {
+                let above = self.element();
+                let accented = accented(base, &above).filter(|_| position == ScriptPosition::AboveBelow);
+                accented.unwrap_or_else(|| format!("{base}{}{end}", raised(&above)))
+            }
             ScriptType::SubSuperscript => {
                 let (below, above) = (self.element(), self.element());
                 format!("{base}{}{}{end}", lowered(&below), raised(&above))
@@ -115,8 +121,31 @@ fn text_of_content(content: &Content<'_>) -> String {
 fn bracketed(part: &str) -> String {
     let part = part.trim();
     let is_enclosed = part.starts_with('(') && part.find(')') == Some(part.len() - 1);
-    let is_one = part.chars().all(|c| c.is_alphanumeric() || "₀₁₂₃₄₅₆₇₈₉⁰¹²³⁴⁵⁶⁷⁸⁹.′".contains(c));
+    let is_accent = |c| matches!(c, '\u{300}'..='\u{36f}' | '\u{20d7}');
+    let is_one =
+        part.chars().all(|c| c.is_alphanumeric() || is_accent(c) || "₀₁₂₃₄₅₆₇₈₉⁰¹²³⁴⁵⁶⁷⁸⁹.′".contains(c));
     if is_one || is_enclosed { part.to_owned() } else { format!("({part})") }
+}
+
+/// A letter with an accent above it, such as `x̂`; none for other parts.
+fn accented(base: &str, accent: &str) -> Option<String> {
+    const COMBINING: [(&str, char); 11] = [
+        ("^", '\u{302}'),
+        ("~", '\u{303}'),
+        ("‾", '\u{304}'),
+        ("˙", '\u{307}'),
+        ("¨", '\u{308}'),
+        ("→", '\u{20d7}'),
+        ("ˇ", '\u{30c}'),
+        ("˘", '\u{306}'),
+        ("˚", '\u{30a}'),
+        ("´", '\u{301}'),
+        ("`", '\u{300}'),
+    ];
+    let (_, combining) = COMBINING.iter().find(|(sign, _)| *sign == accent.trim())?;
+    let mut letters = base.chars();
+    let is_letter = letters.next().is_some_and(char::is_alphabetic) && letters.next().is_none();
+    is_letter.then(|| format!("{base}{combining}"))
 }
 
 fn negated(part: &str) -> String {
@@ -245,6 +274,8 @@ mod tests {
             ("$a \\ne b, \\; x \\in \\mathbb{R}$", "a ≠ b, x ∈ R"),
             ("$\\begin{bmatrix} 1 & 2 \\\\ 3 & 4 \\end{bmatrix}$", "[1 2; 3 4]"),
             ("$\\max(0, x)$", "max (0, x)"),
+            ("$\\frac{\\hat{m}_t}{\\dot{x}}$", "m\u{302}ₜ/x\u{307}"),
+            ("$\\vec{F} + \\overline{ab}$", "F\u{20d7} + ab^(‾)"),
             ("$\\text{if } x^{k} > 0$", "if x^k > 0"),
         ] {
             assert_eq!(readable(formula), expected, "{formula}");

@@ -96,6 +96,11 @@ impl Access {
         }
     }
 
+    /// A permit for a call of the model beside the questions of users, which come first; none if all are in use.
+    pub fn spare_turn_permit(&self) -> Option<OwnedSemaphorePermit> {
+        self.turns.clone().try_acquire_owned().ok()
+    }
+
     /// A permit for a lookup by `client`: a search, a page or a list. Waits for one if all are in use, up to
     /// the queue timeout.
     pub async fn lookup(&self, client: &str) -> Result<Permit, ApiError> {

@@ -1,14 +1,17 @@
 //! The files of the chat page and the widget, compiled into the binary and prepared for sending.
 //!
-//! Comments and indentation are left out. Each script for other sites' pages and the modules it shares with the chat
+//! Comments and indentation are left out, and the rest is compressed once. Each script for other sites' pages and the modules it shares with the chat
 //! page are joined into one classic script: such a page may allow only that file, and needs no further requests.
 //!
 //! Invariant: every file is text and only changes with the binary, so that a hash of it is a sufficient ETag.
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::io::Write as _;
 use std::sync::LazyLock;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use include_dir::{Dir, include_dir};
 
 static WEB: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../web");
@@ -21,6 +24,8 @@ pub struct Asset {
     pub kind: &'static str,
     /// The content.
     pub content: String,
+    /// The same, compressed with gzip.
+    pub gzip: Vec<u8>,
     /// The value of the `ETag` header.
     pub tag: String,
 }
@@ -43,8 +48,14 @@ fn prepare(name: &str) -> Option<Asset> {
         "js" => ("text/javascript; charset=utf-8", without_comments(source)),
         _ => return None,
     };
-    let tag = tag(&content);
-    Some(Asset { kind, content, tag })
+    let (tag, gzip) = (tag(&content), gzip(&content)?);
+    Some(Asset { kind, content, gzip, tag })
+}
+
+fn gzip(text: &str) -> Option<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text.as_bytes()).ok()?;
+    encoder.finish().ok()
 }
 
 /// The `ETag` of a text.
@@ -192,5 +203,11 @@ mod tests {
         }
         let bytes: usize = names.iter().map(|name| get(name).unwrap().content.len()).sum();
         assert!(bytes <= 60 * 1024, "{bytes} bytes in {names:?}");
+        // With what is loaded later, as it is sent.
+        let modules =
+            WEB.files().filter_map(|file| file.path().to_str()).filter(|name| name.ends_with(".js"));
+        let all: Vec<&str> = modules.filter(|name| !FOR_OTHER_SITES.contains(name)).collect();
+        let sent: usize = all.iter().map(|name| get(name).unwrap().gzip.len()).sum();
+        assert!(sent <= 60 * 1024, "{sent} bytes in {all:?}");
     }
 }

@@ -53,18 +53,40 @@ pub fn routes(description: utoipa::openapi::OpenApi) -> Router<Arc<Server>> {
 
 fn file(name: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
     let asset = assets::get(name).ok_or_else(|| ApiError::new(Code::NotFound, "Not found"))?;
-    Ok(tagged(asset.kind, &asset.content, &asset.tag, headers))
+    let mut response = if accepts_gzip(headers) {
+        // Another representation has another tag.
+        let tag = asset.tag.replacen('"', "\"gzip-", 1);
+        let mut response = tagged(asset.kind, asset.gzip.clone(), &tag, headers);
+        if response.status() == StatusCode::OK {
+            response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        response
+    } else {
+        tagged(asset.kind, asset.content.clone(), &asset.tag, headers)
+    };
+    response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
+    Ok(response)
+}
+
+/// Whether a client takes gzip; `gzip;q=0` says that it does not.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let named = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    named.flat_map(|value| value.split(',')).any(|coding| {
+        let (name, quality) = coding.split_once(';').unwrap_or((coding, ""));
+        let quality = quality.trim().strip_prefix("q=").unwrap_or("1");
+        name.trim().eq_ignore_ascii_case("gzip") && quality.parse::<f32>().is_ok_and(|quality| quality > 0.0)
+    })
 }
 
 /// A text that only changes with the settings.
 pub fn text(kind: &str, content: &str, headers: &HeaderMap) -> Response {
-    tagged(kind, content, &assets::tag(content), headers)
+    tagged(kind, content.to_owned(), &assets::tag(content), headers)
 }
 
-fn tagged(kind: &str, content: &str, tag: &str, headers: &HeaderMap) -> Response {
+fn tagged(kind: &str, content: impl IntoResponse, tag: &str, headers: &HeaderMap) -> Response {
     if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
         return (StatusCode::NOT_MODIFIED, [policy()]).into_response();
     }
     let described = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache"), (header::ETAG, tag)];
-    (described, [policy()], content.to_owned()).into_response()
+    (described, [policy()], content).into_response()
 }

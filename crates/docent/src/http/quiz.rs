@@ -1,6 +1,7 @@
 //! Quiz questions about a page or a part of the book, also as flashcards for Anki: `GET /api/v1/quiz`.
 //!
-//! Invariant: every answer is quoted from the book. The HTML of questions, answers and quotes is sanitized.
+//! Invariant: every answer is quoted from the book, and a model is asked about a question at most once. The HTML of
+//! questions, answers and quotes is sanitized.
 
 use std::sync::Arc;
 
@@ -9,11 +10,14 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use docent_core::agent::AskError;
+use docent_core::agent::{AskError, EXTRACTIVE};
+use docent_core::cache::Cache;
+use docent_core::generate::Meter;
 use docent_core::index::Filter;
-use docent_core::quiz::{self, MOST_QUESTIONS, QuizKind, QuizQuestion};
+use docent_core::quiz::{self, MOST_PHRASED, MOST_QUESTIONS, QuizKind, QuizQuestion};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 
 use super::access::Lookup;
 use super::error::{ApiError, Code, ErrorBody};
@@ -79,8 +83,9 @@ pub struct QuizCard {
 
 /// Quiz questions
 ///
-/// Made from definitions, lists, steps, tables, commands and reasons of the book, without a model. Each has two hints and
-/// the words of the book that answer it. Pages that are not in English have no questions.
+/// Made from definitions, lists, steps, tables, commands and reasons of the book. Each has two hints and the words of the
+/// book that answer it. If a model is configured, it phrases the questions, and `phrased_by` names it. Pages that are not in
+/// English have no questions.
 #[utoipa::path(get, path = "/api/v1/quiz", tag = "book", params(Wanted),
     responses(
         (status = 200, description = "The questions; none if the page has nothing to ask about", content(
@@ -107,12 +112,13 @@ pub async fn quiz(
     let snapshot = server.book().await?;
     let retriever = &snapshot.retriever;
     retriever.check(&filter).await?.map_err(AskError::from)?;
-    let questions = match &page {
+    let mut questions = match &page {
         Some(page) => quiz::of_page(retriever, page, &filter, limit.unwrap_or(MOST_QUESTIONS))
             .await?
             .ok_or_else(|| ApiError::new(Code::NotFound, format!("There is no page {page} in the book")))?,
         None => quiz::of_book(retriever, &filter, limit.unwrap_or(QUESTIONS)).await?,
     };
+    server.phrase(&mut questions).await;
     if let Some(QuizFormat::Anki) = format {
         let file = [
             (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
@@ -122,6 +128,68 @@ pub async fn quiz(
     }
     let index_version = retriever.version().await?;
     Ok(Json(Quiz { questions: questions.into_iter().map(card).collect(), index_version }).into_response())
+}
+
+/// Wordings of the model by the id of their question; none for a question that keeps its own.
+pub struct Phrased(Cache<Uuid, Option<(String, String)>>);
+
+/// Number of questions whose wordings are kept.
+const PHRASED_KEPT: usize = 20_000;
+
+impl Default for Phrased {
+    fn default() -> Self {
+        Self(Cache::new(PHRASED_KEPT))
+    }
+}
+
+impl Server {
+    /// Lets the model phrase the questions, if there is one and it has time: those that it has phrased before, and up to
+    /// [`MOST_PHRASED`] more.
+    async fn phrase(&self, questions: &mut [QuizQuestion]) {
+        if self.agent().model() == EXTRACTIVE {
+            return;
+        }
+        let mut new: Vec<QuizQuestion> = Vec::new();
+        for question in questions.iter_mut() {
+            match self.phrased.0.get(&question.id) {
+                Some(Some((wording, model))) => {
+                    question.rephrase(&wording, &model);
+                }
+                Some(None) => {}
+                None if new.len() < MOST_PHRASED => new.push(question.clone()),
+                None => {}
+            }
+        }
+        if new.is_empty() {
+            return;
+        }
+        let Some(_permit) = self.access.spare_turn_permit() else { return };
+        let spending = Spending { server: self, meter: Meter::default() };
+        if let Err(error) = self.agent().phrase(&mut new, &spending.meter).await {
+            metrics::counter!("docent_model_failures_total").increment(1);
+            tracing::warn!(%error, "the model did not phrase the quiz questions");
+            return;
+        }
+        for phrased in new {
+            let wording = phrased.phrased_by.clone().map(|model| (phrased.question.clone(), model));
+            if let Some(question) = questions.iter_mut().find(|question| question.id == phrased.id) {
+                *question = phrased;
+                self.phrased.0.put(question.id, wording);
+            }
+        }
+    }
+}
+
+/// Counts the tokens of a call, also if the client disconnects.
+struct Spending<'a> {
+    server: &'a Server,
+    meter: Meter,
+}
+
+impl Drop for Spending<'_> {
+    fn drop(&mut self) {
+        self.server.access.tokens().spend(self.meter.usage().total());
+    }
 }
 
 fn card(question: QuizQuestion) -> QuizCard {

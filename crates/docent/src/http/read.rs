@@ -22,7 +22,10 @@ pub async fn read(
     let Path(id) = page?;
     let book = server.book().await?;
     let rendering = server.rendered.page(&book.retriever, &id).await?;
-    let (title, module, body) = (escape(&rendering.title), escape(&rendering.module), &rendering.body);
+    // Wide code and tables scroll, also by keyboard. The HTML is ours, so these are all of them.
+    let body =
+        rendering.body.replace("<pre", "<pre tabindex=\"0\"").replace("<table", "<table tabindex=\"0\"");
+    let (title, module) = (escape(&rendering.title), escape(&rendering.module));
     let book = escape(&server.title.now().await);
     let page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title} · {book}</title>\

@@ -126,6 +126,81 @@ async fn axe_finds_no_serious_problems_in_light_and_dark() {
     .await;
 }
 
+#[tokio::test]
+async fn axe_finds_no_serious_problems_on_a_phone() {
+    let code = format!(
+        "<section><h2 id=\"run\">Run</h2><p>Run this:</p><pre><code>{}</code></pre><p>Then stop.</p></section>",
+        "mill --turn ".repeat(20)
+    );
+    let library = Book::new().page("mill/run.html", "Run the mill", &code).serve();
+    browse("axe-phone", async |browser| {
+        for scheme in ["light", "dark"] {
+            browser.emulate_phone().await;
+            browser.prefers(scheme).await;
+            browser.open_chat(&library.served.url).await;
+            browser.text("suggestion").await;
+            browser.is_accessible(&format!("phone's welcome, {scheme}")).await;
+            browser.find("question").await.send_keys(QUESTION).await.unwrap();
+            browser.tap(&browser.find("send").await).await;
+            let turn = browser.turn(0).await;
+            turn.is("complete").await;
+            browser.is_accessible(&format!("phone's answer, {scheme}")).await;
+            browser.tap(&turn.find("citation").await).await;
+            browser.find("citation-card").await;
+            browser.is_accessible(&format!("phone's citation, {scheme}")).await;
+            browser.picture(&format!("phone-citation-{scheme}")).await;
+            browser.press(Key::Escape).await;
+            browser.gone("citation-card").await;
+            browser.tap(&browser.find("open-sidebar").await).await;
+            browser.tap(&browser.find("conversation-actions").await).await;
+            browser.find("conversation-menu").await;
+            browser.is_accessible(&format!("phone's conversations, {scheme}")).await;
+            browser.open(&format!("{}/read/mill/run.html", library.served.url)).await;
+            browser.is_accessible(&format!("phone's page to read, {scheme}")).await;
+        }
+    })
+    .await;
+}
+
+/// Addresses that the page loaded something from, other than its own origin. What its policy forbids is in the console,
+/// which fails the test as well.
+const OTHER_SERVERS: &str = "performance.getEntriesByType('resource').map((one) => one.name)
+    .filter((address) => new URL(address).origin !== location.origin && !address.startsWith('data:'))";
+
+#[tokio::test]
+async fn no_page_asks_another_server_for_anything() {
+    let page = "<section><h2 id=\"valves\">Valves</h2><p>A valve plate is a plate that closes the pump of the mill.</p>\
+                <figure><img src=\"https://images.example/plate.png\" alt=\"The valve plate\"><figcaption>The valve plate of the pump.</figcaption></figure>\
+                <p><iframe src=\"https://videos.example/plate\"></iframe></p></section>";
+    let library = Book::new().page("pumps/valves.html", "Pumps", page).serve();
+    browse("servers", async |browser| {
+        browser.sized(1400, 900).await;
+        browser.open_chat(&library.served.url).await;
+        let turn = browser.ask("What is a valve plate?").await;
+        turn.click("citation").await;
+        browser.find("citation-card").await.find(By::Css("a")).await.unwrap().click().await.unwrap();
+        browser.until("document.querySelector('.reading mark')").await;
+        browser.click("reading-quiz").await;
+        browser.find("quiz-question").await;
+        browser.press(Key::Escape).await;
+        browser.gone("quiz").await;
+        browser.press(Key::Escape).await;
+        browser.gone("reading").await;
+        browser.click("search-open").await;
+        browser.find("search-input").await.send_keys("valv").await.unwrap();
+        browser.until("document.querySelectorAll('[role=option]').length > 1").await;
+        assert!(browser.value("performance.getEntriesByType('resource').length > 20").await == true);
+        assert_eq!(browser.value(OTHER_SERVERS).await, serde_json::json!([]));
+        // The same page alone, and the description of the API.
+        for path in ["/read/pumps/valves.html", "/docs"] {
+            browser.open(&format!("{}{path}", library.served.url)).await;
+            browser.until("document.readyState === 'complete'").await;
+            assert_eq!(browser.value(OTHER_SERVERS).await, serde_json::json!([]), "{path}");
+        }
+    })
+    .await;
+}
+
 /// `cargo test -p docent --test browser -- --ignored`
 #[tokio::test]
 #[ignore = "draws the screenshots for docs/website.md"]

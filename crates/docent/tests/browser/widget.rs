@@ -222,6 +222,7 @@ async fn on_a_phone_the_panel_fills_the_page() {
         browser.tap(&panel.find("citation").await).await;
         panel.find("citation-card").await;
         browser.picture("widget-phone").await;
+        browser.is_accessible("widget's citation, phone").await;
         let at = panel.find("panel").await.rect().await.unwrap();
         assert_eq!((at.x, at.width, at.height), (0.0, 360.0, 740.0));
         assert_eq!(browser.value("document.documentElement.scrollWidth").await, 360);

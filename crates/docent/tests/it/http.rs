@@ -378,6 +378,23 @@ fn pages_are_self_contained_and_have_a_strict_content_security_policy() {
     let again = site.send(Method::GET, "/", None, &[("if-none-match", &tag)]);
     assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
     assert_eq!(site.send(Method::GET, "/widget.js", None, &[]).status(), 200);
+
+    // Scripts are sent compressed to clients that can read them.
+    let fetch = |headers: &[(&str, &str)]| site.send(Method::GET, "/assets/chat.js", None, headers);
+    let plain = fetch(&[]);
+    assert!(plain.headers().get("content-encoding").is_none());
+    let packed = fetch(&[("accept-encoding", "br, gzip;q=0.8")]);
+    assert_eq!(packed.headers()["content-encoding"], "gzip");
+    assert!(packed.headers().get_all("vary").iter().any(|named| named == "accept-encoding"));
+    let tag = packed.headers()["etag"].to_str().unwrap().to_owned();
+    assert_ne!(plain.headers()["etag"], tag.as_str());
+    let known = fetch(&[("accept-encoding", "gzip"), ("if-none-match", &tag)]);
+    assert_eq!((known.status().as_u16(), known.headers().get("content-encoding")), (304, None));
+    assert!(fetch(&[("accept-encoding", "gzip;q=0")]).headers().get("content-encoding").is_none());
+    let mut unpacked = String::new();
+    let bytes = site.runtime.block_on(packed.bytes()).unwrap();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut unpacked).unwrap();
+    assert_eq!(unpacked, site.runtime.block_on(plain.text()).unwrap());
     let docs = site.send(Method::GET, "/docs/", None, &[]);
     assert!(!docs.headers()["content-security-policy"].to_str().unwrap().contains("unsafe-inline"));
     assert_eq!(site.get("/openapi.json").1["info"]["title"], "Docent");

@@ -144,7 +144,13 @@ fn searches_never_fail_while_another_process_ingests() {
         scope.spawn(|| {
             let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
             while !done.load(Ordering::Relaxed) {
-                let query = IndexQuery { text: "node", vector: None, filter: &Filter::default(), depth: 5 };
+                let query = IndexQuery {
+                    text: "node",
+                    vector: None,
+                    filter: &Filter::default(),
+                    depth: 5,
+                    analyzed: false,
+                };
                 let found = runtime.block_on(index.search(&query)).unwrap();
                 assert_eq!(found.lexical.len(), 1);
                 // A newly opened index must always be a complete generation too.

@@ -27,6 +27,23 @@ fn a_project_is_ready_to_be_ingested() {
 }
 
 #[test]
+fn the_logo_of_the_site_is_that_of_the_chat_page() {
+    let docent = project();
+    let config =
+        CONFIG.replace("presets", "themeConfig: { navbar: { logo: { src: 'img/mill.svg' } } }, presets");
+    docent.write("website/docusaurus.config.js", &config);
+    docent.write("website/static/img/mill.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>");
+    docent.ok(&["init"]);
+    let written = std::fs::read_to_string(docent.home.path().join("docent.toml")).unwrap();
+    assert!(written.ends_with("\n[chat]\nlogo = \"website/static/img/mill.svg\"\n"), "{written}");
+    docent.ok(&["status"]);
+    // An image that the chat page cannot show is left out.
+    docent.write("website/static/img/mill.svg", "BM");
+    docent.ok(&["init", "--force"]);
+    assert!(!std::fs::read_to_string(docent.home.path().join("docent.toml")).unwrap().contains("logo"));
+}
+
+#[test]
 fn an_existing_file_is_only_replaced_on_request() {
     let docent = project();
     // Not even a valid one.

@@ -5,6 +5,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use docent_testkit::scripted_model::Reply;
+
+use crate::model::Model;
 use crate::support::Docent;
 
 fn text<'a>(question: &'a Value, field: &str) -> &'a str {
@@ -160,4 +163,21 @@ fn a_page_without_anything_to_ask_about_says_so() {
     let run = docent.run(&["quiz"]);
     assert_eq!((run.status, run.stdout.as_str()), (0, ""));
     assert!(run.stderr.contains("nothing to ask about here"), "{}", run.stderr);
+}
+
+#[test]
+fn a_model_may_phrase_the_questions() {
+    let model = Model::start(vec![Reply::text("1. How would you define a node?")]);
+    let docent = model.serve(Docent::without_vectors());
+    let first = |arguments: &[&str]| {
+        let quiz = docent.json(&[&["quiz", "Nodes", "--limit", "1"], arguments].concat());
+        text(&quiz["questions"][0], "question").to_owned()
+    };
+    assert_eq!(first(&[]), "How would you define a node?");
+    assert_eq!(first(&["--as-written"]), "What is a node?");
+    assert_eq!(model.requests().len(), 1);
+    let model = Model::start(vec![Reply::status(401)]);
+    let run = model.serve(Docent::without_vectors()).run(&["quiz", "Nodes", "--limit", "1"]);
+    assert!(run.stdout.starts_with("1. What is a node?"), "{}", run.stdout);
+    assert!(run.stderr.contains("the questions are asked as they are"), "{}", run.stderr);
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use docent_core::chunk::Chunk;
-use docent_core::index::Filter;
+use docent_core::index::IndexQuery;
 use docent_core::language::Language;
 use docent_core::terms::{Analyzer, Term as AnalyzedTerm};
 use tantivy::collector::TopDocs;
@@ -142,16 +142,11 @@ impl Lexical {
         self.searcher.num_docs() as usize
     }
 
-    /// Ranks the rows that `filter` admits by BM25; at most `depth` of them. `editions` has the numbers of the editions
-    /// it admits; none admits all.
-    pub fn best(
-        &self,
-        question: &str,
-        filter: &Filter,
-        editions: Option<&[u16]>,
-        depth: usize,
-    ) -> tantivy::Result<Ranking> {
-        let terms = self.analyzer.distinct(question);
+    /// Ranks the rows that the query's filter admits by BM25. `editions` has the numbers of the editions it admits; none
+    /// admits all.
+    pub fn best(&self, query: &IndexQuery<'_>, editions: Option<&[u16]>) -> tantivy::Result<Ranking> {
+        let terms = query.terms(&self.analyzer);
+        let (filter, depth) = (query.filter, query.depth);
         let rows = self.searcher.num_docs() as f32;
         let mut ranking = Ranking::default();
         let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::with_capacity(terms.len() + 1);

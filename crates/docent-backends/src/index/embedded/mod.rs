@@ -254,10 +254,12 @@ fn again(error: &IndexError) -> IndexError {
 impl Index for EmbeddedIndex {
     async fn search(&self, query: &IndexQuery<'_>) -> Result<Candidates, IndexError> {
         let generation = self.current().await?;
-        let (text, filter, depth) = (query.text.to_owned(), query.filter.clone(), query.depth);
+        let (text, filter) = (query.text.to_owned(), query.filter.clone());
+        let (depth, analyzed) = (query.depth, query.analyzed);
         let vector = query.vector.map(<[f32]>::to_vec);
         aside(move || {
-            let query = IndexQuery { text: &text, vector: vector.as_deref(), filter: &filter, depth };
+            let query =
+                IndexQuery { text: &text, vector: vector.as_deref(), filter: &filter, depth, analyzed };
             generation.search(&query)
         })
         .await
@@ -322,8 +324,7 @@ impl Generation {
         let damaged = |error| self.damaged(&error);
         let unread = |error: std::io::Error| files::unreadable(Path::new(&self.name), error);
         let editions = self.admitted_editions(query.filter);
-        let lexical =
-            self.lexical.best(query.text, query.filter, editions.as_deref(), query.depth).map_err(damaged)?;
+        let lexical = self.lexical.best(query, editions.as_deref()).map_err(damaged)?;
         let dense = match (&self.vectors, query.vector) {
             (Some(vectors), Some(vector)) if vector.len() != vectors.width() => {
                 return Err(IndexError::WrongWidth { expected: vectors.width(), actual: vector.len() });

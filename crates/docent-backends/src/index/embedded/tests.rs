@@ -53,11 +53,14 @@ async fn a_generation_written_before_there_were_versions_can_be_searched() {
     }
     let index = tantivy::Index::create_in_ram(schema.build());
     let lexical = lexical::Lexical::open(&index, docent_core::language::Language::default()).unwrap();
-    assert!(lexical.best("node", &Filter::default(), None, 5).unwrap().rows.is_empty());
+    let query =
+        IndexQuery { text: "node", vector: None, filter: &Filter::default(), depth: 5, analyzed: false };
+    assert!(lexical.best(&query, None).unwrap().rows.is_empty());
 }
 
 fn answer(index: &EmbeddedIndex) -> String {
-    let query = IndexQuery { text: "node", vector: None, filter: &Default::default(), depth: 5 };
+    let query =
+        IndexQuery { text: "node", vector: None, filter: &Default::default(), depth: 5, analyzed: false };
     let generation = index.generation().unwrap();
     let best = generation.search(&query).unwrap().lexical[0].row;
     generation.chunks(&[best]).unwrap()[0].as_ref().unwrap().content.clone()
@@ -217,7 +220,13 @@ fn all_answers(index: &EmbeddedIndex) -> Result<String, IndexError> {
         ];
         let mut said = format!("{:?}", index.describe().await?);
         for filter in &filters {
-            let query = IndexQuery { text: "node number 7", vector: Some(&vector), filter, depth: 20 };
+            let query = IndexQuery {
+                text: "node number 7",
+                vector: Some(&vector),
+                filter,
+                depth: 20,
+                analyzed: false,
+            };
             let found = index.search(&query).await?;
             said.push_str(&format!("{found:?}"));
             for ranking in [&found.lexical, &found.dense] {
@@ -311,7 +320,8 @@ fn a_large_generation_found_to_be_damaged_is_replaced_by_the_previous_one() {
     assert_eq!(damaged.name, name, "it is used before it has been checked");
     // A background thread checks it too; checking it here avoids waiting for that thread.
     index.check(&damaged);
-    let query = IndexQuery { text: "node", vector: None, filter: &Default::default(), depth: 5 };
+    let query =
+        IndexQuery { text: "node", vector: None, filter: &Default::default(), depth: 5, analyzed: false };
     assert!(matches!(damaged.search(&query), Err(IndexError::Damaged(_))));
     assert!(Arc::ptr_eq(&index.generation().unwrap(), &old));
     assert_eq!(answer(&index), "old node");

@@ -51,7 +51,7 @@ impl Asked {
                 collection.name
             )));
         }
-        let terms = collection.analyzer.distinct(query.text);
+        let terms = query.terms(&collection.analyzer);
         let filter = part_filter(collection, query);
         let start = || {
             let start = QueryPointsBuilder::new(&collection.name)

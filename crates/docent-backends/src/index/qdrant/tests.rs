@@ -49,7 +49,7 @@ fn index(server: &ScriptedQdrant) -> QdrantIndex {
 }
 
 async fn lexical(index: &dyn Index, text: &str) -> Result<Vec<String>, IndexError> {
-    let query = IndexQuery { text, vector: None, filter: &Restriction::default(), depth: 5 };
+    let query = IndexQuery { text, vector: None, filter: &Restriction::default(), depth: 5, analyzed: false };
     let found = index.search(&query).await?;
     Ok(load(index, &found.lexical).await?.iter().map(|chunk| chunk.content.clone()).collect())
 }
@@ -117,8 +117,13 @@ async fn a_search_is_one_round_trip_and_so_is_reading_what_it_found() {
     index.describe().await.unwrap();
     server.forget_calls();
     let vector = LetterEmbedder::vector("node");
-    let query =
-        IndexQuery { text: "node zebra", vector: Some(&vector), filter: &Restriction::default(), depth: 5 };
+    let query = IndexQuery {
+        text: "node zebra",
+        vector: Some(&vector),
+        filter: &Restriction::default(),
+        depth: 5,
+        analyzed: false,
+    };
     let found = index.search(&query).await.unwrap();
     let calls = || server.calls().iter().map(|(name, _)| *name).collect::<Vec<_>>();
     assert_eq!(calls(), ["Points/QueryBatch"]);
@@ -133,7 +138,13 @@ async fn a_search_returns_no_texts() {
     publish(&index, &with_vectors(vec![chunk("a", 0, "A node.")])).await.unwrap();
     let collection = index.collection().await.unwrap();
     let vector = LetterEmbedder::vector("node");
-    let query = IndexQuery { text: "node", vector: Some(&vector), filter: &Restriction::default(), depth: 5 };
+    let query = IndexQuery {
+        text: "node",
+        vector: Some(&vector),
+        filter: &Restriction::default(),
+        depth: 5,
+        analyzed: false,
+    };
     let request = QueryBatchPoints {
         collection_name: collection.name.clone(),
         query_points: Asked::new(&collection, &query).unwrap().queries,
@@ -155,7 +166,8 @@ async fn a_pinned_search_and_the_chunks_it_found_are_of_the_same_generation() {
     let page = |text: &str| with_vectors(vec![chunk("page", 0, text)]);
     publish(&index, &page("old node")).await.unwrap();
     let pinned = index.clone().pinned().await.unwrap();
-    let query = IndexQuery { text: "node", vector: None, filter: &Restriction::default(), depth: 5 };
+    let query =
+        IndexQuery { text: "node", vector: None, filter: &Restriction::default(), depth: 5, analyzed: false };
     let found = pinned.search(&query).await.unwrap();
     publish(&index, &page("new node")).await.unwrap();
     assert_eq!(load(&*pinned, &found.lexical).await.unwrap()[0].content, "old node");
@@ -185,7 +197,8 @@ async fn keywords_score_as_in_the_embedded_index() {
     for question in ["What is a node?", "the graph of topics", "pasta 7", "zebra node", ""] {
         for module in [None, Some("m".to_owned())] {
             let filter = Restriction::of_module(module);
-            let query = IndexQuery { text: question, vector: None, filter: &filter, depth: 20 };
+            let query =
+                IndexQuery { text: question, vector: None, filter: &filter, depth: 20, analyzed: false };
             let (a, b) = (here.search(&query).await.unwrap(), there.search(&query).await.unwrap());
             let scores = async |index: &dyn Index, found: &Candidates| -> Vec<(String, i32)> {
                 let chunks = load(index, &found.lexical).await.unwrap();
@@ -450,6 +463,7 @@ async fn every_payload_format_of_the_specifications_is_recognized() {
             vector: Some(&vector),
             filter: &Restriction::default(),
             depth: 5,
+            analyzed: false,
         };
         let found = index.search(&query).await.unwrap();
         let hit = &load(&index, &found.lexical).await.unwrap()[0];
@@ -508,7 +522,13 @@ async fn the_error_for_an_unusable_collection_lists_its_fields_and_vectors() {
     settings.vector = Some("small".to_owned());
     let index = QdrantIndex::new(settings).unwrap();
     let vector = LetterEmbedder::vector("a node");
-    let query = IndexQuery { text: "", vector: Some(&vector), filter: &Restriction::default(), depth: 5 };
+    let query = IndexQuery {
+        text: "",
+        vector: Some(&vector),
+        filter: &Restriction::default(),
+        depth: 5,
+        analyzed: false,
+    };
     assert!((index.search(&query).await.unwrap().dense[0].score - 1.0).abs() < 1e-3);
     // Without a query vector, such a collection cannot be searched.
     let error = lexical(&index, "node").await.unwrap_err().to_string();

@@ -1,8 +1,11 @@
 //! `GET /api/v1/quiz`: questions about a page or the book, and flashcards.
 
+use docent_testkit::scripted_model::Reply;
 use reqwest::Method;
+use serde_json::Value;
 
 use super::Site;
+use crate::model::Model;
 use crate::support::Docent;
 
 #[test]
@@ -92,4 +95,64 @@ fn a_quiz_counts_as_a_lookup() {
     let site = Site::of(Docent::without_vectors().with("DOCENT_SERVE__REQUESTS_PER_MINUTE", "1"));
     assert_eq!(site.get("/api/v1/quiz?limit=1").0, 200);
     assert_eq!(site.get("/api/v1/quiz?limit=1").0, 429);
+}
+
+const VALVE: &str = "Which term is missing? “A(n) ____ is a flap that opens in one direction.”";
+
+/// A book with two questions, and a model that phrases them.
+fn phrased_by(model: &Model) -> Docent {
+    let docent = model.serve(Docent::without_vectors());
+    docent.write(
+        "book/a.md",
+        "# Pumps\n\nA pump is a machine that moves water.\n\n## Valves\n\nA valve is a flap that opens in one direction.\n",
+    );
+    docent.ok(&["ingest", "book", "--base-url", "https://book.example"]);
+    docent
+}
+
+fn asked(quiz: &Value) -> Vec<(&str, Option<&str>)> {
+    let questions = quiz["questions"].as_array().unwrap().iter();
+    questions
+        .map(|question| (question["question"].as_str().unwrap(), question["phrased_by"].as_str()))
+        .collect()
+}
+
+#[test]
+fn a_model_phrases_the_questions_once_and_only_if_they_ask_for_the_same() {
+    let model = Model::start(vec![Reply::text(
+        "1. How would you define a pump?\n2. Is a valve a flap that opens in one direction?",
+    )]);
+    let docent = phrased_by(&model);
+    let site = Site::of(docent);
+    let (_, quiz) = site.get("/api/v1/quiz?page=a.md");
+    let expected = [("How would you define a pump?", Some("gpt-4o-mini")), (VALVE, None)];
+    assert_eq!(asked(&quiz), expected);
+    assert_eq!(quiz["questions"][0]["answer"], "a machine that moves water");
+    assert!(quiz["questions"][0]["question_html"].as_str().unwrap().contains("define a pump"));
+    let prompt = model.requests()[0].body["messages"][0]["content"].as_str().unwrap().to_owned();
+    assert!(prompt.contains("1. What is a pump?\nAnswer: a machine that moves water\n<passage>"), "{prompt}");
+    // The wordings are kept: also those that were not used are not asked for again.
+    assert_eq!(asked(&site.get("/api/v1/quiz?page=a.md").1), expected);
+    let (_, cards) = site.get("/api/v1/quiz?format=anki");
+    assert!(cards.as_str().unwrap().contains("How would you define a pump?\t"), "{cards}");
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[test]
+fn without_the_model_the_questions_stay_as_they_are() {
+    let model = Model::start(vec![Reply::status(401)]);
+    let site = Site::of(phrased_by(&model));
+    let plain = [("What is a pump?", None), (VALVE, None)];
+    assert_eq!(asked(&site.get("/api/v1/quiz").1), plain);
+    assert_eq!(model.requests().len(), 1);
+    // A budget that is spent.
+    let model = Model::start(vec![Reply::text("1. How would you define a pump?")]);
+    let site = Site::of(phrased_by(&model).with("DOCENT_SERVE__DAILY_TOKENS", "1"));
+    assert_eq!(
+        asked(&site.get("/api/v1/quiz?limit=1").1),
+        [("How would you define a pump?", Some("gpt-4o-mini"))]
+    );
+    let rest = site.get("/api/v1/quiz").1;
+    assert_eq!(asked(&rest)[1], (VALVE, None));
+    assert_eq!(model.requests().len(), 1);
 }
