@@ -86,7 +86,7 @@ fn misspelled_and_unfinished_queries_find_their_page() {
                 .map(|page| page["document_id"].as_str().unwrap())
                 .collect();
             let is_wanted = |page: &&str| wanted.split(' ').any(|name| format!("{name}.mdx") == **page);
-            match found.iter().position(|page| is_wanted(&page)) {
+            match found.iter().position(is_wanted) {
                 Some(place) => places.push(place),
                 None => missed.push((typed, found.join(", "))),
             }
