@@ -210,8 +210,7 @@ def onnx_runner(path, threads=1):
     def run(inputs):
         found = []
         for ids, marks in inputs:
-            feed = {"input_ids": np.array([ids], dtype=np.int64), "attention_mask": np.ones((1, len(ids)), dtype=np.int64)}
-            rank, answerable, units, support = session.run(["rank", "answerable", "units", "support"], feed)
+            rank, answerable, units, support = session.run(["rank", "answerable", "units", "support"], {"input_ids": np.array([ids], dtype=np.int64)})
             e = np.exp(support[0] - support[0].max())
             found.append({"rank": float(rank[0]), "answerable": float(answerable[0]), "units": [float(units[0, at]) for at, _ in marks],
                           "support": (e / e.sum()).tolist()})

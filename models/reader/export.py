@@ -4,8 +4,8 @@ python export.py pack --weights weights-0.npz weights-1.npz --out stage1.npz
     the weights of a stage as int8 per row, small enough to travel, for `train.py --start`
 python export.py onnx --weights weights-0.npz weights-1.npz [--average stage1/weights-0.npz stage1/weights-1.npz] --embedder embedder.onnx --data PREPARED --tokenizer tokenizer.json --out FOLDER
     float.onnx and model.onnx (int8, activations smoothed over 160 passages of the training books)
-python export.py mean --weights WEIGHTS --average WEIGHTS --out mean.npz
-    the mean of two sets of weights, or of those of a reader's ONNX file
+python export.py mean --weights WEIGHTS --average WEIGHTS [--part .5] --out mean.npz
+    the mean of two sets of weights, or of those of a reader's ONNX file; --part is the weight of the second
 python export.py unquantize --weights model.onnx --out model.onnx
     the last two down-projections in float
 python export.py share --weights model.onnx --out models/reader/model.onnx
@@ -14,7 +14,7 @@ python export.py golden --weights model.onnx --tokenizer tokenizer.json --out go
     tokens and outputs of some inputs, to test another implementation: the queries and passages stand in the file that is replaced
 
 The graph uses plain operators only: Gather, Cast, Mul, Add, MatMul, LayerNormalization, Gelu, Softmax, Reshape, Transpose,
-Split, Slice, Sub, Unsqueeze, Shape, and what quantize_dynamic adds.
+Split, Slice, Shape, and what quantize_dynamic adds. It has no attention mask: the program runs one text at a time.
 """
 import argparse
 import gzip
@@ -62,7 +62,7 @@ def unpacked(path):
 
 def mean(a):
     one, other = load(a.weights), load(a.average)
-    np.savez(a.out, **{k: (v + other[k]) / 2 for k, v in one.items()})
+    np.savez(a.out, **{k: v + a.part * (other[k] - v) for k, v in one.items()})
 
 
 def pack(a):
@@ -107,9 +107,6 @@ def build(w, words, scales, path):
     length = op("Gather", [op("Shape", ["input_ids"], "shape"), "one"], "length")
     x = op("Add", [x, op("Slice", ["positions", "zero", length, "zero"], "places")], "embedded")
     x = norm(x, "emb_ln", "norm")
-    const("one_float", 1.), const("far", -1e9), const("mask_axes", [1, 2], np.int64)
-    mask = op("Mul", [op("Sub", ["one_float", op("Cast", ["attention_mask"], "mask_float", to=T.FLOAT)], "mask_off"), "far"], "mask_far")
-    mask = op("Unsqueeze", [mask, "mask_axes"], "mask")
     const("split_heads", [0, 0, HEADS, SIZE], np.int64), const("join_heads", [0, 0, WIDTH], np.int64), const("head_scale", 1 / np.sqrt(SIZE))
     const("thirds", [WIDTH] * 3, np.int64)
     for i in range(LAYERS):
@@ -117,7 +114,7 @@ def build(w, words, scales, path):
         nodes.append(helper.make_node("Split", [linear(x, f"l{i}.qkv", n + "qkv"), "thirds"], [n + "q", n + "k", n + "v"], axis=-1))
         q, k, v = (op("Transpose", [op("Reshape", [n + c, "split_heads"], n + c + "_r")], n + c + "_t", perm=perm)
                    for c, perm in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3])))
-        scores = op("Add", [op("MatMul", [op("Mul", [q, "head_scale"], n + "q_s"), k], n + "scores"), mask], n + "masked")
+        scores = op("MatMul", [op("Mul", [q, "head_scale"], n + "q_s"), k], n + "scores")
         mixed = op("MatMul", [op("Softmax", [scores], n + "attention", axis=-1), v], n + "mixed")
         mixed = op("Reshape", [op("Transpose", [mixed], n + "mixed_t", perm=[0, 2, 1, 3]), "join_heads"], n + "joined")
         x = norm(op("Add", [linear(mixed, f"l{i}.ao", n + "ao"), x], n + "sum1"), f"l{i}.aln", n + "norm1")
@@ -136,7 +133,7 @@ def build(w, words, scales, path):
     const("units_head", tw[:1].T), const("units_head_bias", tb[:1]), const("per_token", [0, -1], np.int64)
     op("Reshape", [op("Add", [op("MatMul", [x, "units_head"], "units_head_mm"), "units_head_bias"], "units_column"), "per_token"], "units")
     value = helper.make_tensor_value_info
-    graph = helper.make_graph(nodes, "reader", [value("input_ids", T.INT64, ["batch", "tokens"]), value("attention_mask", T.INT64, ["batch", "tokens"])],
+    graph = helper.make_graph(nodes, "reader", [value("input_ids", T.INT64, ["batch", "tokens"])],
                               [value("rank", T.FLOAT, ["batch"]), value("answerable", T.FLOAT, ["batch"]),
                                value("units", T.FLOAT, ["batch", "tokens"]), value("support", T.FLOAT, ["batch", 3])], inits)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
@@ -163,7 +160,7 @@ def smooth(model, inputs, alpha, path):
     session = ort.InferenceSession(watched.SerializeToString(), options)
     peak = {s: np.zeros(1) for s in sources}
     for ids in inputs:
-        feed = {"input_ids": np.array([ids], dtype=np.int64), "attention_mask": np.ones((1, len(ids)), dtype=np.int64)}
+        feed = {"input_ids": np.array([ids], dtype=np.int64)}
         for s, v in zip(sources, session.run(sources, feed)):
             peak[s] = np.maximum(peak[s], np.abs(v[0]).max(0))
     made = onnx.ModelProto()
@@ -220,7 +217,7 @@ def export(a):
     one, other = (ort.InferenceSession(x) for x in (single, out))
     gaps = []
     for ids in inputs[160:]:
-        feed = {"input_ids": np.array([ids], dtype=np.int64), "attention_mask": np.ones((1, len(ids)), dtype=np.int64)}
+        feed = {"input_ids": np.array([ids], dtype=np.int64)}
         gaps.append([float(np.abs(x - y).mean()) for x, y in zip(one.run(None, feed), other.run(None, feed))])
     print("mean gap float/int8 of rank, answerable, units, support:", np.round(np.mean(gaps, 0), 4), "size", os.path.getsize(out))
     print("operators:", sorted({n.op_type for n in onnx.load(out).graph.node}))
@@ -243,9 +240,8 @@ def share(a):
     kept = [i for i in graph.initializer if i.name not in ("word_i8", "word_scale")]
     del graph.initializer[:]
     graph.initializer.extend(kept)
-    mask = next(i for i in graph.input if i.name == "attention_mask")
     del graph.input[:]
-    graph.input.extend([helper.make_tensor_value_info("word_vectors", TensorProto.FLOAT, ["batch", "tokens", WIDTH]), mask])
+    graph.input.extend([helper.make_tensor_value_info("word_vectors", TensorProto.FLOAT, ["batch", "tokens", WIDTH])])
     onnx.checker.check_model(model)
     onnx.save(model, a.out)
     print(a.out, os.path.getsize(a.out))
@@ -300,7 +296,7 @@ def golden(a):
     coder, session = Coder(a.tokenizer), ort.InferenceSession(a.weights[0])
     for case in file["cases"]:
         ids, marks = coder.input(case["query"], case["heading"], [u for _, u in case["units"]])
-        feed = {"input_ids": np.array([ids], dtype=np.int64), "attention_mask": np.ones((1, len(ids)), dtype=np.int64)}
+        feed = {"input_ids": np.array([ids], dtype=np.int64)}
         rank, answerable, found, support = session.run(["rank", "answerable", "units", "support"], feed)
         case.update(ids=ids, marks=[at for at, _ in marks], rank=float(rank[0]), answerable=float(answerable[0]),
                     unit_logits=[float(found[0, at]) for at, _ in marks], support=support[0].tolist())
@@ -313,6 +309,7 @@ def main():
     p.add_argument("what", choices=["mean", "pack", "onnx", "unquantize", "share", "golden"])
     p.add_argument("--weights", nargs="+", required=True)
     p.add_argument("--average", nargs="+", help="weights of another stage of the same training; the mean of both is taken")
+    p.add_argument("--part", type=float, default=.5)
     p.add_argument("--out", required=True)
     p.add_argument("--embedder")
     p.add_argument("--data")

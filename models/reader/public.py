@@ -5,47 +5,50 @@ python public.py --raw FOLDER --squad SQUAD2 --out PUBLIC
 FOLDER has the files named in SOURCES as their projects publish them; a file that is not there is left out. What is written:
 claims-NAME.jsonl with title, text, claim and label (supported, contradicted, not_mentioned, or `wrong` if it is not known which of
 the two), and qa-NAME.jsonl with title, text, question and answers (phrases of the text; none if the text does not answer).
-SQUAD2 has the articles that are tests: no question about them and no sentence from them is written.
+SQUAD2 has the articles that are tests: no question about them and no sentence from them is written. Not all files come from the
+projects themselves: MultiNLI is put together from the copies of nli-data-sanity-check (MIT), WikiFactCheck-English are the five parts in the
+CANNOT dataset, joined; squad-dev-part has 16 articles of the development part, squad-train-subset ten of the training part.
 """
 import argparse
 import collections
 import csv
+import glob
 import gzip
 import json
 import os
 import random
 import re
+from xml.etree import ElementTree
 
+import rules
 from prepare import lines
 from text import plain
 
 TEST_ARTICLES = {"French_and_Indian_War", "Imperialism", "Warsaw"}
 # name: files, license
 SOURCES = {
-    "fever": ("fever-dev.raw.input0 fever-dev.raw.input1 fever-dev.label", "CC BY-SA 3.0"),
     "fever-symmetric": ("symmetric_v0.1-fever_symmetric_full.jsonl symmetric_v0.2-fever_symmetric_dev.jsonl symmetric_v0.2-fever_symmetric_test.jsonl", "CC BY-SA 3.0"),
     "foolmetwice": ("foolmetwice-dev.jsonl foolmetwice-test.jsonl", "Apache-2.0, text CC BY-SA 3.0"),
-    "mnli": ("mnli-dev.csv", "OANC, CC BY-SA 3.0, CC BY 3.0, public domain"),
-    "snli": ("snli-dev.csv", "CC BY-SA 4.0"),
+    "mnli": ("mnli-CONJ.tsv mnli-NUM.tsv mnli-PRON.tsv mnli-DET.tsv", "OANC, CC BY-SA 3.0, CC BY 3.0, public domain"),
+    "negation": ("negation-mnli.txt negation-snli.txt", "MIT, text as MultiNLI and SNLI (CC BY-SA 4.0)"),
+    "conjnli": ("conjnli-conj_dev.tsv conjnli-adversarial_train_15k.tsv", "MIT, text CC BY-SA 3.0"),
+    "breaking-nli": ("breaking-nli.jsonl", "CC BY-SA 4.0"),
     "cad-snli": ("cad-train.tsv cad-dev.tsv cad-test.tsv", "Apache-2.0, text CC BY-SA 4.0"),
-    "scitail": ("scitail-dev.csv", "Apache-2.0"),
-    "infotabs": ("infotabs_train.tsv infotabs-tables", "Apache-2.0, text CC BY-SA"),
-    "wice-partial": ("wice-partial-train.jsonl", "ODC-BY, text CC BY-SA"),
-    "folio": ("folio-train.jsonl", "CC BY-SA 4.0"),
-    "evidence-inference": ("ei-prompts.csv ei-annotations.csv", "MIT"),
-    "pubmedqa": ("pubmedqa.json", "MIT"),
-    "squad": ("squad-train-subset.json squad-dev-small.json", "CC BY-SA 4.0"),
+    "paws": ("paws-dev.tsv paws-test.tsv", "free for any use, text CC BY-SA 3.0"),
+    "wikifactcheck": ("wikifactcheck.tsv", "CC BY-SA 4.0"),
+    "wice-partial": ("wice-partial-train.jsonl", "ODC-BY, text as published"),
+    "tabfact": ("tabfact-pairs.json tabfact-pages.json tabfact-csv", "CC BY 4.0, text CC BY-SA"),
+    "semtabfacts": ("semtabfacts", "not confirmed; tables of open-access articles"),
+    "squad-claims": ("squad-train-subset.json squad-dev-part.json", "CC BY-SA 4.0"),
+    "squad": ("squad-train-subset.json squad-dev-part.json", "CC BY-SA 4.0"),
     "xquad-en": ("xquad.en.json", "CC BY-SA 4.0"),
-    "qnli": ("qnli-dev.csv", "CC BY-SA 4.0"),
+    "qnli": ("qnli-dev.tsv", "CC BY-SA 4.0"),
     "selqa": ("selqa-dev.json selqa-test.json", "Apache-2.0, text CC BY-SA"),
     "clapnq": ("clapnq-answerable.jsonl clapnq-unanswerable.jsonl", "Apache-2.0, text CC BY-SA 3.0"),
     "qed-nq": ("qed-dev.jsonlines", "CC BY-SA 3.0"),
-    "nq-open": ("nq-open-oracle.jsonl.gz", "MIT, text CC BY-SA 3.0"),
-    "covidqa": ("covidqa.json", "Apache-2.0, text CC BY"),
 }
-NLI = {"entailment": "supported", "contradiction": "contradicted", "neutral": "not_mentioned", "not_entailment": "not_mentioned", "entails": "supported",
-       "E": "supported", "C": "contradicted", "N": "not_mentioned", "SUPPORTS": "supported", "REFUTES": "contradicted",
-       "True": "supported", "False": "contradicted", "Uncertain": "not_mentioned", "Unknown": "not_mentioned"}
+NLI = {"entailment": "supported", "contradiction": "contradicted", "neutral": "not_mentioned", "entailed": "supported", "refuted": "contradicted",
+       "unknown": "not_mentioned", "SUPPORTS": "supported", "REFUTES": "contradicted"}
 
 
 def natural(text):
@@ -63,7 +66,7 @@ def claim(text, said, label, title=""):
 
 
 def rows(path, separator=","):
-    return csv.DictReader(open(path, newline=""), delimiter=separator, quoting=csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE)
+    return csv.DictReader(open(path, newline="", errors="replace"), delimiter=separator, quoting=csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE)
 
 
 def shuffled(items, key):
@@ -74,10 +77,6 @@ def shuffled(items, key):
 
 class Claims:
     """One function a source: files in, claims out."""
-
-    def fever(self, evidence, said, labels):
-        for text, c, label in zip(open(evidence), open(said), open(labels)):
-            yield claim(natural(text), natural(c), "supported" if label.strip() == "entailment" else "contradicted")
 
     def fever_symmetric(self, *paths):
         for path in paths:
@@ -99,14 +98,92 @@ class Claims:
                 if label in NLI and len(other.split()) > 2:
                     yield claim(re.sub(r"\s+", " ", one).strip(), other.strip(), NLI[label])
 
-    mnli = snli = cad_snli = scitail = pairs
+    cad_snli = pairs
 
-    def infotabs(self, path, tables):
-        for r in rows(path, "\t"):
-            table = json.load(open(f"{tables}/{r['table_id']}.json"))
-            title = " ".join(table.pop("title", [""]))
-            text = "\n".join(f"| {key} | {', '.join(values)} |" for key, values in table.items())
-            yield claim(text, r["hypothesis"].strip(), NLI[r["label"]], title)
+    def mnli(self, *paths):
+        """Copies of the development part that each lack one kind of word: together they have them all."""
+        copies = [{r["index"]: r for r in rows(path, "\t")} for path in paths]
+        for key, r in copies[0].items():
+            versions = [c[key] for c in copies if key in c]
+            one, other = (max((v[name] for v in versions), key=len).strip() for name in ("sentence1", "sentence2"))
+            if r["gold_label"] in NLI and len(other.split()) > 2:
+                yield claim(natural(one), natural(other), NLI[r["gold_label"]])
+
+    def negation(self, *paths):
+        for path in paths:
+            for r in rows(path, "\t"):
+                yield claim(r["Text"].strip(), r["Hypothesis"].strip(), NLI[r["gold_label"]])
+
+    def conjnli(self, *paths):
+        for path in paths:
+            for r in csv.DictReader(open(path, newline="", encoding="utf-8-sig"), delimiter="\t"):
+                if r["Label"] in NLI:
+                    yield claim(r["Premise"].strip(), r["Hypothesis"].strip(), NLI[r["Label"]])
+
+    def breaking_nli(self, path):
+        for r in lines(path):
+            yield claim(r["sentence1"], r["sentence2"], NLI[r["gold_label"]])
+
+    def paws(self, *paths):
+        """Paraphrases, and sentences of the same words that say something else."""
+        for path in paths:
+            for line in open(path):
+                _, one, other, same = line.rstrip("\n").split("\t")
+                if same in "01":
+                    yield claim(natural(one), natural(other), "supported" if same == "1" else "wrong")
+
+    def wikifactcheck(self, path):
+        """Sentences and what people made of them to say the opposite; one in five is also its own claim."""
+        for k, line in enumerate(open(path)):
+            one, other = line.rstrip("\n").split("\t")[:2]
+            if one != "sentence" and one != other and len(one.split()) > 4:
+                yield claim(one, other, "contradicted")
+                if k % 5 == 0:
+                    yield claim(one, one, "supported")
+
+    def tabfact(self, path, pages, tables):
+        """Pairs of a right and a wrong statement about small tables."""
+        pages = json.load(open(pages))
+        for name, right, wrong in json.load(open(path)):
+            if not os.path.exists(f"{tables}/{name}"):
+                continue
+            cells = [line.split("#") for line in open(f"{tables}/{name}") if line.strip()]
+            if sum(len(c.split()) for row in cells for c in row) < 170:
+                text = "\n".join("| " + " | ".join(c.strip() for c in row) + " |" for row in cells)
+                for said, label in ((right, "supported"), (wrong, "wrong")):
+                    yield claim(text, natural(said), label, pages.get(name, [""])[0])
+
+    def semtabfacts(self, folder):
+        for path in sorted(glob.glob(folder + "/*.xml")):
+            for table in ElementTree.parse(path).iter("table"):
+                def words(element):
+                    return " ".join((element.get("text") or "").split()) if element is not None else ""
+                text = "\n".join("| " + " | ".join(words(c) for c in row.iter("cell")) + " |" for row in table.iter("row"))
+                if len(text.split()) < 260:
+                    for s in table.iter("statement"):
+                        if s.get("type") in NLI:
+                            yield claim(text, words(s), NLI[s.get("type")], words(table.find("caption")))
+
+    def squad_claims(self, *paths):
+        """Questions with an answer as statements; wrong are other answers of the paragraph, and what only seems to answer."""
+        for path in paths:
+            for article in json.load(open(path))["data"]:
+                if article["title"] in TEST_ARTICLES:
+                    continue
+                for p in article["paragraphs"]:
+                    answers = [q["answers"][0]["text"] for q in p["qas"] if q["answers"]]
+                    for q in p["qas"]:
+                        rng, title = random.Random(q["id"]), article["title"].replace("_", " ")
+                        seeming = [a["text"] for a in q.get("plausible_answers", [])[:1]]
+                        said = [(a, "wrong") for a in seeming]
+                        if q["answers"]:
+                            right = q["answers"][0]["text"]
+                            others = [a for a in answers if not {plain(w) for w in a.split()} & {plain(w) for x in q["answers"] for w in x["text"].split()}]
+                            said = [(right, "supported")] + [(rng.choice(others), "wrong") for _ in others[:1]]
+                        for answer, label in said:
+                            text = rules.statement(q["question"].strip(), answer)
+                            if "?" not in text and ": " not in text:
+                                yield claim(p["context"], text, label, title)
 
     def wice_partial(self, path):
         for r in lines(path):
@@ -114,39 +191,6 @@ class Claims:
             if at:
                 near = sorted({k for x in at[:6] for k in range(max(0, x - 2), min(len(r["evidence"]), x + 3))})
                 yield claim("\n".join(r["evidence"][k] for k in near), r["claim"], "wrong")
-
-    def folio(self, path):
-        for r in lines(path):
-            premises = r["premises"] if isinstance(r["premises"], list) else r["premises"].split("\n")
-            yield claim("\n".join(premises), r["conclusion"], NLI[r["label"]])
-
-    def evidence_inference(self, prompts, annotations):
-        """Effects in clinical trials, written as sentences; the two other directions are wrong."""
-        known = {r["PromptID"]: r for r in rows(prompts)}
-        forms = {"significantly increased": ["{I} increases {O} compared with {C}.", "{O} was higher with {I} than with {C}."],
-                 "significantly decreased": ["{I} reduces {O} compared with {C}.", "{O} was lower with {I} than with {C}."],
-                 "no significant difference": ["{I} and {C} do not differ significantly in {O}.", "{I} has no significant effect on {O} compared with {C}."]}
-        seen = set()
-        for r in rows(annotations):
-            prompt, evidence = known.get(r["PromptID"]), re.sub(r"\s+", " ", r["Annotations"]).strip()
-            if not prompt or r["Label"] not in forms or not 8 <= len(evidence.split()) <= 160 or (r["PromptID"], r["Label"]) in seen:
-                continue
-            seen.add((r["PromptID"], r["Label"]))
-            rng = random.Random(r["PromptID"])
-            parts = {"I": prompt["Intervention"].strip(), "C": prompt["Comparator"].strip(), "O": prompt["Outcome"].strip()}
-            if sum(len(p.split()) for p in parts.values()) > 40:
-                continue
-            for said in (r["Label"], rng.choice([f for f in forms if f != r["Label"]])):
-                text = rng.choice(forms[said]).format(**parts)
-                yield claim(evidence, text[0].upper() + text[1:], "supported" if said == r["Label"] else "contradicted")
-
-    def pubmedqa(self, path):
-        """What the authors of an abstract concluded."""
-        found = json.load(open(path))
-        for key, r in found.items():
-            conclusion = re.split(r"(?<=[.!?])\s+(?=[A-Z])", r["LONG_ANSWER"].strip())[0]
-            if 6 <= len(conclusion.split()) <= 45:
-                yield claim("\n".join(r["CONTEXTS"]), conclusion, "supported", r["QUESTION"])
 
 
 class Questions:
@@ -167,9 +211,9 @@ class Questions:
 
     def qnli(self, path):
         """Single sentences of a paragraph: most of them share words with the question and do not answer it."""
-        for r in rows(path):
-            if not any(plain(r["hypothesis"])[:60] in text for text in self.test):
-                yield {"title": "", "text": r["hypothesis"], "question": r["premise"], "answers": [r["hypothesis"]] if r["label"] == "entailment" else []}
+        for r in rows(path, "\t"):
+            if not any(plain(r["sentence"])[:60] in text for text in self.test):
+                yield {"title": "", "text": r["sentence"], "question": r["question"], "answers": [r["sentence"]] if r["label"] == "entailment" else []}
 
     def selqa(self, *paths):
         for path in paths:
@@ -191,28 +235,6 @@ class Questions:
         for r in lines(path):
             answers = {natural(a["string"]) for found in r["original_nq_answers"] for a in found}
             yield {"title": r["title_text"], "text": natural(r["paragraph_text"]), "question": r["question_text"], "answers": sorted(answers)}
-
-    def nq_open(self, path):
-        for line in gzip.open(path, "rt"):
-            r = json.loads(line)
-            c = r["ctxs"][0]
-            text = c["text"][:c["text"].rfind(".") + 1] or c["text"]
-            if any(plain(a) in plain(text) for a in r["answers"]):
-                yield {"title": c["title"], "text": text, "question": r["question"], "answers": r["answers"]}
-
-    def covidqa(self, path):
-        """Articles are long: each question gets the sentences around its answer."""
-        for article in json.load(open(path))["data"]:
-            for p in article["paragraphs"]:
-                text = p["context"]
-                if not re.search(r"License: ?cc-by\b(?!-)", text[:3000]):
-                    continue
-                title = text.split("\n")[0][:150]
-                for q in p["qas"]:
-                    for a in q["answers"][:1]:
-                        begin = max(text.rfind("\n", 0, max(0, a["answer_start"] - 500)), text.rfind(". ", 0, max(0, a["answer_start"] - 500))) + 1
-                        end = text.find(". ", min(len(text), a["answer_start"] + len(a["text"]) + 400))
-                        yield {"title": title, "text": re.sub(r"\s+", " ", text[begin:end + 1 if end > 0 else None]).strip(), "question": q["question"], "answers": [a["text"]]}
 
 
 def main():
