@@ -197,8 +197,8 @@ fn negates(text: &str, analyzer: &Analyzer) -> bool {
     analyzer.language().function_words().is_some_and(|words| words.negations_in(text) > 0)
 }
 
-/// The words of a sentence in lower case, without punctuation around them.
-fn bare_words(text: &str) -> Vec<String> {
+/// The words of a sentence in order, in lower case, without punctuation around them.
+pub(super) fn bare_words(text: &str) -> Vec<String> {
     text.split_whitespace()
         .map(|word| {
             word.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_' || c == '%')).to_lowercase()

@@ -1,5 +1,5 @@
 //! Rules that reject a claim however similar it is to the passage: another number, unit, name in code, table
-//! cell or negation.
+//! cell or negation, two words exchanged, or a condition left out.
 //!
 //! A claim that keeps the book's words but changes one of these says something else, which neither shared
 //! words nor embeddings reveal. A rule applies only if the passage explicitly says otherwise.
@@ -8,8 +8,10 @@
 
 use std::collections::HashSet;
 
+use super::claim::bare_words;
 use super::words::{WORDS, number_word, numbers};
 use crate::language::Language;
+use crate::reader::pieces;
 
 /// The rule that a claim breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,10 @@ pub enum Veto {
     Scope,
     /// A "not" in only one of two otherwise equal sentences.
     Negation,
+    /// A sentence with some of its words exchanged.
+    Order,
+    /// A clause without the condition that its sentence has.
+    Condition,
 }
 
 /// A claim and the passage it is compared with.
@@ -59,7 +65,7 @@ type Rule = fn(&Compared<'_>) -> bool;
 
 /// Returns the first rule that the claim breaks.
 pub fn veto(compared: &Compared<'_>) -> Option<Veto> {
-    let rules: [(Veto, Rule, bool); 7] = [
+    let rules: [(Veto, Rule, bool); 9] = [
         (Veto::Number, has_other_number, false),
         (Veto::Unit, has_other_unit, false),
         (Veto::Code, has_other_code, false),
@@ -67,6 +73,8 @@ pub fn veto(compared: &Compared<'_>) -> Option<Veto> {
         (Veto::Opposite, says_opposite, true),
         (Veto::Scope, widens_scope, true),
         (Veto::Negation, turns_negation, false),
+        (Veto::Order, exchanges_words, true),
+        (Veto::Condition, leaves_out_condition, true),
     ];
     rules
         .into_iter()
@@ -309,6 +317,52 @@ fn turns_negation(compared: &Compared<'_>) -> bool {
     compared.coverage >= ALIKE && words.negates(compared.claim) != words.negates(compared.nearest)
 }
 
+/// Minimum number of words for [`Veto::Order`] and [`Veto::Condition`].
+const LEAST_WORDS: usize = 4;
+
+/// Whether the claim is a part of the nearest sentence with some words exchanged ("slower on the heap than on the stack").
+/// A phrase that was moved puts most words in other places, and the sides of "and" and "or" may be exchanged.
+fn exchanges_words(compared: &Compared<'_>) -> bool {
+    let (ours, theirs) = (bare_words(compared.claim), bare_words(compared.nearest));
+    if ours.len() < LEAST_WORDS || ours.len() > theirs.len() {
+        return false;
+    }
+    theirs.windows(ours.len()).any(|part| {
+        let differ: Vec<usize> = (0..ours.len()).filter(|&at| ours[at] != part[at]).collect();
+        let (Some(&first), Some(&last)) = (differ.first(), differ.last()) else { return false };
+        let sorted = |words: &[String]| {
+            let mut words: Vec<String> = differ.iter().map(|&at| words[at].clone()).collect();
+            words.sort_unstable();
+            words
+        };
+        let are_listed = (first..=last).all(|at| differ.contains(&at) || ["and", "or"].contains(&&*ours[at]));
+        differ.len() <= (ours.len() / 3).max(2) && !are_listed && sorted(&ours) == sorted(part)
+    })
+}
+
+/// Words that begin a condition, after the clause it belongs to or before.
+const CONDITIONS: [&str; 9] =
+    ["if", "unless", "until", "except", "when", "whenever", "while", "within", "without"];
+
+/// Whether the claim is a clause of the passage, word for word, whose sentence has a condition beside it.
+fn leaves_out_condition(compared: &Compared<'_>) -> bool {
+    let ours = bare_words(compared.claim);
+    if ours.len() < LEAST_WORDS {
+        return false;
+    }
+    let is_condition = |word: &String| CONDITIONS.contains(&word.as_str());
+    pieces(compared.passage).into_iter().map(|span| bare_words(&compared.passage[span])).any(|theirs| {
+        let mut starts = (0..(theirs.len() + 1).saturating_sub(ours.len()))
+            .filter(|start| theirs[*start..].starts_with(&ours));
+        starts.any(|start| {
+            let after = theirs.get(start + ours.len());
+            // "If you use it, …": the condition begins the sentence.
+            let before = theirs.first().filter(|_| start > 0);
+            after.is_some_and(is_condition) || before.is_some_and(is_condition)
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -362,6 +416,35 @@ mod tests {
         check("Heat it, then let it cool.", "Heat it and let it cool.", None);
         let table = "| Mode | Speed |\n| --- | --- |\n| slow | 10 rpm |\n| fast | 90 rpm |";
         check("In slow mode the speed is 10 rpm.", table, None);
+    }
+
+    #[test]
+    fn exchanged_words_are_rejected_unless_the_meaning_is_the_same() {
+        let slower = "Data on the heap is slower to reach than data on the stack.";
+        check("Data on the stack is slower to reach than data on the heap.", slower, Some(Veto::Order));
+        check(
+            "Versions are listed from oldest to newest.",
+            "Versions are listed from newest to oldest.",
+            Some(Veto::Order),
+        );
+        check(
+            "Press D on Unix, Z on Windows, to leave.",
+            "Press Z on Unix, D on Windows, to leave.",
+            Some(Veto::Order),
+        );
+        check("It works with topics and services.", "It works with services and topics.", None);
+        check("In release builds the check is skipped.", "The check is skipped in release builds.", None);
+        check(slower, slower, None);
+    }
+
+    #[test]
+    fn a_clause_needs_its_condition() {
+        let passage = "It has two parts. The version is kept for years, except in rare cases. If you use the preset, you can skip the plugin.";
+        check("The version is kept for years.", passage, Some(Veto::Condition));
+        check("You can skip the plugin.", passage, Some(Veto::Condition));
+        check("The version is kept for years, except in rare cases.", passage, None);
+        check("You can skip the plugin if you use the preset.", passage, None);
+        check("It has two parts.", "It has two parts. If you open it, mind the spring.", None);
     }
 
     #[test]
