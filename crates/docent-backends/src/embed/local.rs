@@ -149,6 +149,7 @@ impl Shared {
     fn is_common_word(&self, word: &str) -> bool {
         !self.marks_words()
             || self.is_regular(word)
+            || self.is_compound(word)
             || (word.len() >= LEAST_TYPO && one_edit_away(word).any(|other| self.token(&other).is_some()))
     }
 
@@ -166,14 +167,17 @@ impl Shared {
     fn is_regular(&self, word: &str) -> bool {
         let has_token = |word: &str| self.token(word).is_some();
         let singular = word.strip_suffix('s').unwrap_or(word);
-        let is_compound = |at: usize| {
+        has_token(word) || has_token(singular) || bases(word).any(|base| has_token(&base))
+    }
+
+    /// Whether a word is made of two common ones. "Everthing" is, too.
+    fn is_compound(&self, word: &str) -> bool {
+        let singular = word.strip_suffix('s').unwrap_or(word);
+        singular.char_indices().any(|(at, _)| {
             let (left, right) = singular.split_at(at);
-            at >= LEAST_HALF && right.len() >= LEAST_HALF && has_token(left) && has_token(right)
-        };
-        has_token(word)
-            || has_token(singular)
-            || bases(word).any(|base| has_token(&base))
-            || singular.char_indices().any(|(at, _)| is_compound(at))
+            let is_long_enough = at >= LEAST_HALF && right.len() >= LEAST_HALF;
+            is_long_enough && self.token(left).is_some() && self.token(right).is_some()
+        })
     }
 
     fn similar_words(&self, word: &str) -> Option<Vec<String>> {
@@ -388,7 +392,7 @@ mod tests {
         {
             assert_eq!(embedder.similar_words(word).unwrap().first().unwrap(), right);
         }
-        for word in ["length", "students", "flowcharts"] {
+        for word in ["length", "students", "recompiled"] {
             assert_eq!(embedder.similar_words(word), None, "{word}");
         }
     }

@@ -45,7 +45,9 @@ impl Site {
     fn with(served: Served) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        Self { _owner: None, served, client: Client::new(), runtime }
+        // Responses are looked at as they were sent.
+        let client = Client::builder().no_gzip().build().unwrap();
+        Self { _owner: None, served, client, runtime }
     }
 
     /// Keeps `docent`, whose folder would be deleted otherwise.
