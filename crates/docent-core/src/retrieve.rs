@@ -10,6 +10,7 @@
 //! Invariant: hits are in descending order of score, and no two have the same text.
 
 mod close_reading;
+mod respelled;
 mod several;
 mod suggest;
 
@@ -41,7 +42,6 @@ use crate::reader::Reader;
 use crate::relevance::{Calibration, Signals};
 use crate::rerank::{Placed, Reranker, Reranking, unplaced};
 use crate::sentence::sentences;
-use crate::spelling::{self, Doubtful};
 use crate::terms::Analyzer;
 use crate::typeahead::{PageMatch, Typeahead};
 pub use close_reading::PASSAGES_JUDGED;
@@ -299,44 +299,6 @@ impl Retriever {
         };
         let retrieved = self.search_parts(&question.reworded(&respelled)).await?;
         Ok(Retrieved { respelled: Some(respelled), ..retrieved })
-    }
-
-    /// The question with misspelled words corrected; none if nothing had to be.
-    async fn respelled(&self, question: &str) -> Result<Option<String>, RetrieveError> {
-        let Some(embedder) = self.embedder.as_ref().filter(|_| self.language() == Language::default()) else {
-            return Ok(None);
-        };
-        let doubtful = spelling::doubtful(question, &|word| embedder.similar_words(word));
-        let mut corrections = Vec::new();
-        for Doubtful { span, word, similar } in doubtful {
-            if !self.is_absent(word).await? {
-                continue;
-            }
-            let mut right = None;
-            for other in similar {
-                if !self.is_absent(&other).await? {
-                    right = Some(other);
-                    break;
-                }
-            }
-            if right.is_none() {
-                let outline = self.outline().await?;
-                let headings = outline.iter().flat_map(|page| {
-                    let headings = page.sections.iter().filter_map(|section| section.heading.as_deref());
-                    std::iter::once(page.title.as_str()).chain(headings)
-                });
-                right = spelling::of_headings(word, headings);
-            }
-            corrections.extend(right.map(|right| (span, right)));
-        }
-        Ok((!corrections.is_empty()).then(|| spelling::corrected(question, &corrections)))
-    }
-
-    /// Whether a word has a term that the book lacks; words without a term are not absent.
-    async fn is_absent(&self, word: &str) -> Result<bool, RetrieveError> {
-        let filter = Filter::default();
-        let query = IndexQuery { text: word, vector: None, filter: &filter, depth: 1, analyzed: false };
-        Ok(!self.index.search(&query).await?.absent.is_empty())
     }
 
     async fn search_parts(&self, question: &Question) -> Result<Retrieved, RetrieveError> {
